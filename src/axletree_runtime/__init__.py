@@ -82,7 +82,7 @@ def initialize_process(
     from ._sdk import this_sdk
 
     if kw:
-        warnings.warn(f"initialize_process does not know {', '.join(sorted(kw))}: ignored", stacklevel=2)
+        warnings.warn(f"initialize_process ignores unknown arguments: {', '.join(sorted(kw))}", stacklevel=2)
     initialize(
         this_sdk(),
         preload_shortnames,

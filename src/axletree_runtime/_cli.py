@@ -85,24 +85,28 @@ def _parser(sdk: Sdk) -> argparse.ArgumentParser:
         made.set_defaults(run=run)
         return made
 
-    path = add("path", _path, "Print a folder of the SDK; expands the devel package if it is installed.")
+    path = add("path", _path, "Print the path of an SDK folder; expands the devel package if it is installed.")
     which = path.add_mutually_exclusive_group(required=True)
-    which.add_argument("--root", action="store_const", const="root", dest="which", help="its root")
-    which.add_argument("--bin", action="store_const", const="bin", dest="which", help="programs")
-    which.add_argument("--cmake", action="store_const", const="cmake", dest="which", help="for CMAKE_PREFIX_PATH")
+    which.add_argument("--root", action="store_const", const="root", dest="which", help="the SDK's root")
+    which.add_argument("--bin", action="store_const", const="bin", dest="which", help="the folder with programs")
+    which.add_argument(
+        "--cmake", action="store_const", const="cmake", dest="which", help="the folder for CMAKE_PREFIX_PATH"
+    )
     init = add("init", _init, "Expand the devel package.")
     init.add_argument("--quiet", action="store_true", help="print nothing")
-    init.add_argument("--link-mode", choices=LINK_MODES, help="how to link its files to those of the other packages")
+    init.add_argument(
+        "--link-mode", choices=LINK_MODES, help="how to link its files to the files of the other packages"
+    )
     add("repair", _repair, "Repair the expanded devel tree.")
     add("deinit", _deinit, "Remove the expanded devel tree.")
     commands.add_parser("test", help="Test the installed packages.", add_help=False)
     commands.add_parser("doctor", help="Report problems of this host.", add_help=False)
-    add("targets", _targets, "Print the GPU targets that the installed packages have code for.")
+    add("targets", _targets, "Print the GPU targets that the installed packages support.")
     add("version", _version, "Print the SDK's version.")
-    env = add("env", _env, "Print the environment variables for a build against the SDK.")
+    env = add("env", _env, "Print the environment variables for building against the SDK.")
     env.add_argument("--shell", choices=SHELLS, default="sh", help="default: sh")
     _add_select(add("select", _select, "Print the requirements to install on this host."))
-    text = "Help for projects that are built against the SDK."
+    text = "Commands for projects that are built against the SDK."
     _add_framework(commands.add_parser("framework", help=text, description=text, allow_abbrev=False))
     return parser
 
@@ -110,25 +114,31 @@ def _parser(sdk: Sdk) -> argparse.ArgumentParser:
 def _add_select(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("extras", nargs="*", default=["libraries"], help="such as libraries and devel")
     parser.add_argument(
-        "--for", action="append", dest="named", metavar="GPU", help="family or target, instead of this host's"
+        "--for", action="append", dest="named", metavar="GPU", help="family or target to use instead of this host's"
     )
     parser.add_argument("--json", action="store_true", help="print all details as JSON")
     parser.add_argument("--explain", action="store_true", help="explain the choice on stderr")
     parser.add_argument("--lock", type=Path, metavar="FILE", help="write requirements with hashes, or pylock.toml")
     source = parser.add_mutually_exclusive_group()
-    source.add_argument("--find-links", type=Path, metavar="DIR", help="folder with the files to lock")
-    source.add_argument("--index-url", metavar="URL", help="simple index with the files to lock")
+    source.add_argument("--find-links", type=Path, metavar="DIR", help="folder that contains the files to lock")
+    source.add_argument("--index-url", metavar="URL", help="simple index that contains the files to lock")
 
 
 def _add_framework(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     init = actions.add_parser("init-file", help="Write a module that initializes the process.", allow_abbrev=False)
-    init.add_argument("path", type=Path, help="file, or folder of the project's package")
-    init.add_argument("--preload", metavar="A,B", help="short names of the libraries that it needs; default: all")
-    init.add_argument("--check-version", metavar="7.*", help="the version that it needs; default: this one")
-    init.add_argument("--fail-on-version-mismatch", action="store_true", help="raise an error instead of a warning")
+    init.add_argument("path", type=Path, help="file to write, or the folder of the project's package")
+    init.add_argument(
+        "--preload", metavar="A,B", help="short names of the libraries that the project needs; default: all"
+    )
+    init.add_argument(
+        "--check-version", metavar="7.*", help="SDK version that the project needs; default: the installed version"
+    )
+    init.add_argument(
+        "--fail-on-version-mismatch", action="store_true", help="raise an error instead of issuing a warning"
+    )
     init.set_defaults(run=_init_file)
-    text = "Print the requirements of the project's packages (PYTORCH_EXTRA_INSTALL_REQUIREMENTS)."
+    text = "Print the requirements for the project's packages (PYTORCH_EXTRA_INSTALL_REQUIREMENTS)."
     required = actions.add_parser("requirement", help=text, description=text, allow_abbrev=False)
     required.add_argument("--extra", action="append", help="default: libraries")
     required.set_defaults(run=_requirement)
@@ -151,10 +161,13 @@ def _build_root(sdk: Sdk, *, needs_devel: bool = False) -> Path:
         return expand(sdk, quiet=True)
     hint = f": {sdk.install_hint([devel])}" if devel else ""
     if needs_devel:
-        raise ModuleNotFoundError(f"the devel package provides the CMake files, but is not installed{hint}")
+        raise ModuleNotFoundError(f"the devel package, which provides the CMake files, is not installed{hint}")
     root, package = find_root(sdk)
     if devel is not None and package != "devel":
-        _note(sdk, f"{devel.dist} is not installed, so this is the folder of {package}, without headers{hint}")
+        _note(
+            sdk,
+            f"{devel.dist} is not installed, so this is the folder of {package}, which does not contain headers{hint}",
+        )
     return root
 
 
@@ -193,7 +206,7 @@ def _targets(sdk: Sdk, _options: argparse.Namespace) -> None:
     if not found:
         found = {target for targets in sdk.file.families.values() for target in targets}
         if found:
-            _note(sdk, "no package with GPU code is installed: these are the targets that have packages")
+            _note(sdk, "no package with GPU code is installed; these are the targets for which packages exist")
     _say(";".join(sorted(found, key=lambda target: (len(target), target))))
 
 

@@ -133,7 +133,7 @@ def _detect_amd(host: Host, integrated: set[str] | frozenset[str], known: set[st
         seen = discrete + [gpu for gpu in seen if gpu.integrated]
         aside = sorted({gpu.target for gpu in seen if gpu.integrated})
         if discrete and aside:
-            reasons.append(f"{', '.join(aside)} is part of a processor: discrete GPUs take precedence")
+            reasons.append(f"{', '.join(aside)} is integrated into a processor, so discrete GPUs take precedence")
     return Detection(tuple(seen), tuple(reasons), chosen=chosen and bool(seen))
 
 
@@ -143,11 +143,11 @@ def _kfd(host: Host, integrated: set[str] | frozenset[str], known: set[str]) -> 
     reasons: list[str] = []
     nodes = sorted((name for name in host.names(_NODES) if name.isdigit()), key=int)
     if not nodes:
-        return [], [f"{_NODES}: no AMD GPU driver"]
+        return [], [f"no AMD GPU driver is loaded ({_NODES} is missing)"]
     for node in nodes:
         fields = _fields(host.read(f"{_NODES}/{node}/properties"))
         if not fields:  # the kernel hides GPUs that a container was not given
-            reasons.append(f"KFD node {node}: cannot be read, so this process may not use it")
+            reasons.append(f"KFD node {node} cannot be read, so this process cannot use it")
         if not fields.get("simd_count") or fields.get("vendor_id", _AMD) != _AMD:
             continue
         number, source = fields.get("gfx_target_version", 0), f"KFD node {node}"
@@ -163,7 +163,7 @@ def _kfd(host: Host, integrated: set[str] | frozenset[str], known: set[str]) -> 
         gpus.append(gpu)
         what = target or f"a GPU whose target the kernel does not report (device {fields.get('device_id', 0):#06x})"
         reasons.append(f"{source}: {what}{' (integrated)' if gpu.integrated else ''}{why}")
-    return gpus, reasons if gpus else [*reasons, f"{_NODES}: no GPU among {len(nodes)} nodes"]
+    return gpus, reasons if gpus else [*reasons, f"none of the {len(nodes)} nodes in {_NODES} is a GPU"]
 
 
 def _fields(text: str) -> dict[str, int]:
@@ -186,7 +186,10 @@ def _overridden(target: str, node: str, environ: Mapping[str, str]) -> tuple[str
         found = re.fullmatch(r"\s*(\d+)\.(\d+)\.(\d+)", environ.get(name, ""))
         if found:
             major, minor, step = map(int, found.groups())
-            return f"gfx{major}{minor:x}{step:x}", f", {name}={found[0].strip()} in place of {target or 'its own'}"
+            return (
+                f"gfx{major}{minor:x}{step:x}",
+                f", {name}={found[0].strip()} instead of {target or 'its own target'}",
+            )
     return target, ""
 
 
@@ -195,7 +198,7 @@ def _ask_tools(host: Host, integrated: set[str] | frozenset[str], tools: Iterabl
     reasons: list[str] = []
     under_wsl = host.exists("/dev/dxg")
     if under_wsl:
-        reasons.append("/dev/dxg: a Windows GPU under WSL; set HSA_ENABLE_DXG_DETECTION=1 to use it with ROCm")
+        reasons.append("/dev/dxg indicates a Windows GPU under WSL; set HSA_ENABLE_DXG_DETECTION=1 to use it with ROCm")
     if not under_wsl and not host.exists("/dev/kfd"):
         return [], reasons
     environ = {name: text for name, text in host.environ.items() if name not in _VISIBILITY}

@@ -118,7 +118,7 @@ def require_devel(sdk: Sdk) -> None:
     """
     package = sdk.devel_package()
     if package is None:
-        raise ModuleNotFoundError(f"{sdk.file.sdk} has no devel package")
+        raise ModuleNotFoundError(f"{sdk.file.sdk} does not include a devel package")
     if sdk.devel_module() is None:
         raise ModuleNotFoundError(f"{package.dist} is not installed: {sdk.install_hint([package])}")
 

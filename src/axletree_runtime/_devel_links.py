@@ -40,7 +40,7 @@ def choose_mode(asked: str, work: Path, samples: Iterable[Path]) -> str:
     if asked != "auto":
         fault = next((text for each in files if (text := _fault(asked, each, work))), "")
         if fault:
-            raise SdkError(f"link mode {asked} does not work here: {fault} (use auto to choose a mode that works)")
+            raise SdkError(f"link mode {asked} does not work here: {fault} (use `auto` to select a mode that works)")
         return asked
     if not is_overlay(work) and not any(_fault("hardlink", each, work) for each in files):
         return "hardlink"
@@ -87,7 +87,7 @@ def hardlink(source: str, place: str) -> None:
     """
     os.link(os.path.realpath(source) if os.path.islink(source) else source, place)
     if not is_same_file(source, place):
-        raise OSError(f"a hard link to {source} becomes a different file")
+        raise OSError(f"a hard link to {source} turned into a separate file")
 
 
 def copy_file(source: str, place: str) -> None:
@@ -126,7 +126,11 @@ def _fault(mode: str, source: Path, work: Path) -> str:
             probe.symlink_to(source)
         elif mode != "copy":
             MAKERS[mode](str(source), str(probe))
-        return "" if mode in {"copy", "reflink"} or is_same_file(str(source), str(probe)) else "another file"
+        return (
+            ""
+            if mode in {"copy", "reflink"} or is_same_file(str(source), str(probe))
+            else "a link turns into a separate file"
+        )
     except (OSError, ImportError) as error:
         return f"{source}: {getattr(error, 'strerror', None) or error}"
     finally:

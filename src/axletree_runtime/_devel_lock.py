@@ -54,7 +54,7 @@ def _acquire(folder: Path, spare: Path, note: str) -> int:
             pass
         os.close(file)
         if place == folder and not folder.exists():
-            raise SdkError(f"{folder} was removed in the meantime")
+            raise SdkError(f"{folder} was removed by another process")
 
 
 def _try(place: Path, flags: int, note: str) -> int | None:

@@ -139,7 +139,9 @@ class Tree:
         """
         needed, free = self.bytes_needed(paths) + _SPARE, shutil.disk_usage(self.work).free
         if needed > free:
-            raise SdkError(f"{self.site} has {free >> 20} MB left, but the devel tree needs {(needed >> 20) + 1} MB")
+            raise SdkError(
+                f"only {free >> 20} MB are free in {self.site}, but the devel tree needs {(needed >> 20) + 1} MB"
+            )
 
     def fill(self, paths: Iterable[str], payload: Path, *, aside: Callable[[str], None] | None = None) -> None:
         """Make what belongs at paths.
@@ -235,7 +237,7 @@ class Tree:
         if left:
             read_files(payload, left.copy(), take)
         if left:
-            raise SdkError(f"{payload} lacks {min(left)}: install its package again")
+            raise SdkError(f"{min(left)} is missing from {payload}: reinstall its package")
 
     def _write(self, place: str, path: str, chunks: Iterator[bytes]) -> None:
         member = self.wanted[path].member

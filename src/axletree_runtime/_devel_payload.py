@@ -64,7 +64,7 @@ class Links:
                 if link is not None:
                     hops += 1
                     if hops > _MOST_HOPS:
-                        raise ValueError("is part of a loop")
+                        raise ValueError("is part of a loop of links")
                     done.pop()
                     waiting += link.split("/")[::-1]
         return "/".join(done)
@@ -79,7 +79,7 @@ def find_payload(module: Path) -> Path:
     for name in NAMES:
         if (module / name).is_file():
             return module / name
-    raise SdkError(f"{module / NAMES[0]} is missing: install the devel package again")
+    raise SdkError(f"{module / NAMES[0]} is missing: reinstall the devel package")
 
 
 def read_members(payload: Path, root: str, folders: Iterable[str]) -> tuple[Member, ...]:
@@ -108,7 +108,7 @@ def read_members(payload: Path, root: str, folders: Iterable[str]) -> tuple[Memb
             members.append(Member(name, kind, link, size, int(each.mtime), kind == "file" and bool(each.mode & 0o100)))
         archive.fileobj.seek(archive.offset)
         if archive.fileobj.read(_BLOCK) != bytes(_BLOCK):
-            raise SdkError(f"{payload} is truncated: install its package again")
+            raise SdkError(f"{payload} is truncated: reinstall its package")
     faults += _tree_faults(members, root, set(folders))
     if faults:
         more = f" and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
@@ -158,7 +158,7 @@ def _opened(payload: Path) -> Iterator[tarfile.TarFile]:
         with tarfile.open(payload, "r:xz" if payload.suffix == ".xz" else "r:", encoding="utf-8") as archive:
             yield archive
     except tuple(errors) as error:
-        raise SdkError(f"{payload} is damaged ({error}): install its package again") from None
+        raise SdkError(f"{payload} is damaged ({error}): reinstall its package") from None
 
 
 def _name_fault(name: str) -> str:
@@ -168,7 +168,7 @@ def _name_fault(name: str) -> str:
     if "\\" in name or "\0" in name or (len(parts[0]) > 1 and parts[0][1] == ":"):
         return "has a name that is not allowed on every system"
     if name in OWN or parts[0] in OWN:
-        return "is a file reserved for the expansion"
+        return "has a name that is reserved for the runtime's own files"
     return ""
 
 
@@ -192,7 +192,7 @@ def _tree_faults(members: list[Member], root: str, folders: set[str]) -> Iterato
         above = posixpath.dirname(member.path)
         while above:
             if kinds.get(above, "folder") != "folder":
-                yield f"{member.path!r} is below a {kinds[above]}"
+                yield f"{member.path!r} is nested under a {kinds[above]}"
             above = posixpath.dirname(above)
         if member.kind != "link":
             continue

@@ -82,7 +82,7 @@ def cache_home(sdk: Sdk) -> Path:
         else:
             base = Path.home() / ".cache"
     except RuntimeError:
-        raise SdkError("this user has no home for a cache: set XDG_CACHE_HOME") from None
+        raise SdkError("this user has no home folder for the cache: set XDG_CACHE_HOME") from None
     return base / sdk.file.command
 
 

@@ -99,7 +99,7 @@ class _Planner:
         self.named = {package.folder: package for package in sdk.file.packages}
         devel = sdk.devel_package()
         if devel is None:
-            raise SdkError(f"{sdk.file.sdk} has no devel package")
+            raise SdkError(f"{sdk.file.sdk} does not include a devel package")
         self.devel = devel
         about = sdk.shipped(devel)
         self.version = about.version
@@ -156,7 +156,9 @@ class _Planner:
         for package in gpu_packages(self.sdk, self.installed):
             version = self.sdk.shipped(package).version
             if not same_version(version, self.version):
-                self.notes.append(f"{package.dist} is {version}, {self.devel.dist} {self.version}: left out")
+                self.notes.append(
+                    f"{package.dist} {version} is left out because {self.devel.dist} has version {self.version}"
+                )
                 continue
             for path, source in _files(self.installed[package]):
                 if path not in self.wanted:
@@ -168,12 +170,17 @@ class _Planner:
         for dist, version in others:
             if not same_version(version, self.version):
                 cure = self.sdk.install_hint([*self.used.values(), self.devel])
-                raise SdkError(f"{dist} is {version}, but {self.devel.dist} {self.version}: {cure}")
+                raise SdkError(
+                    f"{dist} has version {version}, but {self.devel.dist} has version {self.version}: {cure}"
+                )
         if self.damaged:
             shown = ", ".join(self.damaged[:_SHOWN])
             more = f" and {len(self.damaged) - _SHOWN} more" if len(self.damaged) > _SHOWN else ""
             dists = ", ".join(dist for dist, _ in others)
-            raise SdkError(f"missing from the devel tree: {shown}{more}; reinstall the package (one of {dists})")
+            raise SdkError(
+                f"files are missing from the devel tree: {shown}{more}; reinstall the package that provides them "
+                f"(one of {dists})"
+            )
         for folder, count in self.absent.items():
             hint = self.sdk.install_hint([self.named[folder]])
             self.notes.append(f"{self.named[folder].dist} is missing, so {count} of its files are left out: {hint}")

@@ -76,7 +76,7 @@ def find_state(sdk: Sdk) -> State:
         if not recorded:
             problems.append(
                 f"RECORD of {package.dist} does not list {root}: run {command} repair, or {command} deinit before "
-                "you uninstall"
+                "you uninstall it"
             )
     if there and not installed:
         leftovers.append(root)
@@ -89,7 +89,7 @@ def find_state(sdk: Sdk) -> State:
         problems += _faults(sdk, place, mark, counts=found is not None)
     if mark is not None and mark.mode == "hardlink" and is_overlay(beside.site):
         problems.append(
-            f"{root} has hard links on overlayfs, where they become copies: run {command} init --link-mode symlink"
+            f"{root} has hard links on overlayfs, which turns them into copies: run {command} init --link-mode symlink"
         )
     return State(
         installed=installed,
@@ -138,11 +138,11 @@ def _remove_beside(sdk: Sdk, place: Place, record: Path | None) -> list[str]:
     names, beside = (root.name, work.name), work / NEW
     if os.path.lexists(root):
         if root.is_symlink() or (_journal.read_mark(root) is None and any(root.iterdir())):
-            raise SdkError(f"{root} is not a devel tree of this SDK: remove it yourself")
+            raise SdkError(f"{root} is not a devel tree of this SDK: remove it manually")
         others = foreign_files(root)
         if others:
             shown = ", ".join(others[:_SHOWN]) + (f" and {len(others) - _SHOWN} more" if len(others) > _SHOWN else "")
-            sys.stderr.write(f"{sdk.file.command}: also removing files added by others: {shown}\n")
+            sys.stderr.write(f"{sdk.file.command}: also removing files that do not belong to the SDK: {shown}\n")
     work.mkdir(exist_ok=True)
     if record is not None:
         _record.set_rows(record, add=names, beside=beside)

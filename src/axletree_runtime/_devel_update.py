@@ -75,7 +75,7 @@ def _run(sdk: Sdk, *, asked: str, quiet: bool, thorough: bool) -> tuple[Path, tu
     place = found[0] if found else _devel.place_for_new(sdk)
     if not place.cache and not is_writable(sdk, place):
         if thorough:
-            raise SdkError(f"{place.root} is read-only for this user: repair it as the user who installed it")
+            raise SdkError(f"{place.root} is read-only for this user: run the repair as the user who installed it")
         if not quiet and asked:
             sys.stderr.write(f"{sdk.file.command}: {place.root} is read-only for this user: left unchanged\n")
         return place.root, ()  # it is right, though its mark or link mode can't be changed
@@ -84,7 +84,7 @@ def _run(sdk: Sdk, *, asked: str, quiet: bool, thorough: bool) -> tuple[Path, tu
         if place.cache:
             place.site.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = place.site if place.cache or module is None else module
-        note = "" if quiet else f"{sdk.file.command}: waiting for another process that expands the devel package"
+        note = "" if quiet else f"{sdk.file.command}: waiting for another process that is expanding the devel package"
         with locked(lock, place.work / "lock", note):
             if not thorough and (other := _devel.done_already(sdk, asked)) is not None:
                 return other.root, ()  # by whom this one waited for
@@ -120,7 +120,7 @@ class _Update:
         self.done: list[str] = []
         package, module = sdk.devel_package(), sdk.devel_module()
         if package is None or module is None:
-            raise SdkError("the devel package was removed in the meantime")
+            raise SdkError("the devel package was removed by another process")
         about = sdk.shipped(package)
         path, size, mtime = payload_facts(module)
         digest = payload_digest(module.parent, package.dist, about.version, path)

@@ -43,12 +43,14 @@ def _tree(sdk: Sdk) -> Iterator[Finding]:
         more = f" and {len(others) - 3} more" if len(others) > 3 else ""
         text = f"{names}{more} in {others[0].parent} {'is' if len(others) == 1 else 'are'} left over from killed runs"
         cure = f"{command} init" if found.installed else f"{command} deinit"
-        yield Finding("warning", "devel-leftovers", f"{text}, or moved aside", cure)
+        yield Finding("warning", "devel-leftovers", f"{text}, or were moved aside", cure)
     if found.foreign:
         names = ", ".join(found.foreign[:3])
         more = f" and {len(found.foreign) - 3} more" if len(found.foreign) > 3 else ""
         yield Finding(
-            "note", "devel-foreign", f"{names}{more} in {found.root} were added by others, and will be removed with it"
+            "note",
+            "devel-foreign",
+            f"{names}{more} in {found.root} do not belong to the SDK, and will be removed with the devel tree",
         )
     yield from _orphans(sdk)
 
@@ -67,7 +69,7 @@ def _orphans(sdk: Sdk) -> Iterator[Finding]:
         gone = not Path(mark.site).is_dir()
         if gone or mark.version != sdk.file.version:
             why = f"{mark.site}, which no longer exists" if gone else f"version {mark.version} in {mark.site}"
-            text = f"{place.site} contains a devel tree of {why}"
+            text = f"{place.site} contains a devel tree for {why}"
             yield Finding("warning", "orphaned-tree", text, f"rm -r {place.site}")
 
 
@@ -85,5 +87,5 @@ def _copies(sdk: Sdk, _host: Host) -> Iterator[Finding]:
                 copies.append(library.soname)
     if copies:
         names = f"{', '.join(copies[:3])}{f' and {len(copies) - 3} more' if len(copies) > 3 else ''}"
-        text = f"{names} of {root} are copies: a program linked there may load a second copy"
+        text = f"{names} in {root} are copies: a program linked against them may load the library twice"
         yield Finding("warning", "devel-copies", text, f"{sdk.file.command} init --link-mode symlink")

@@ -75,7 +75,8 @@ def _driver(host: Host) -> Iterator[Finding]:
     if "/dev/kfd" in closed or (renders and not usable):
         groups = sorted({group for path in closed if (group := host.group_of(path))}) or ["render"]
         text = (
-            f"this user may not open {', '.join(closed)} (group {', '.join(groups)}); join the group and log in again"
+            f"this user is not allowed to open {', '.join(closed)} (group {', '.join(groups)}); join the "
+            "group and log in again"
         )
         yield Finding("error", "kfd-permission", text, f"sudo usermod --append --groups {','.join(groups)} $USER")
 
@@ -102,9 +103,12 @@ def _order(sdk: Sdk, host: Host) -> Iterator[Finding]:
     discrete = [number for number, gpu in enumerate(gpus) if not gpu.integrated]
     before = [gpu for gpu in gpus[: discrete[0]] if gpu.integrated] if discrete else []
     if before:
-        text = f"{before[0].target}, part of the processor, is device 0; {gpus[discrete[0]].target} is {discrete[0]}"
+        text = (
+            f"device 0 is {before[0].target}, which is integrated into the processor; device {discrete[0]} is "
+            f"{gpus[discrete[0]].target}"
+        )
         shown = ",".join(map(str, discrete))
-        what = f"{text}: programs that use the first device use the wrong GPU"
+        what = f"{text}: programs that use the first device run on the wrong GPU"
         yield Finding("warning", "integrated-first", what, f"export HIP_VISIBLE_DEVICES={shown}")
 
 
@@ -116,7 +120,7 @@ def _override(sdk: Sdk, host: Host) -> Iterator[Finding]:
     real = detect(sdk.file, _without(host, names)).targets
     told = [each for each in real if any(serves_all(package, [each]) for package in sdk.file.packages)]
     said = ", ".join(f"{name}={host.environ[name]}" for name in names)
-    why = f"; the SDK has code for {', '.join(told)} itself" if told else ""
+    why = f"; the SDK has native code for {', '.join(told)}" if told else ""
     text = f"{said} makes GPUs run code for a different GPU, which can give wrong results{why}"
     yield Finding("warning", "override", text, f"unset {' '.join(names)}")
 
@@ -151,9 +155,9 @@ def _code(sdk: Sdk, host: Host) -> Iterator[Finding]:
             continue
         choice = choose(sdk.file, there, wanted)
         if choice.package is not None:
-            yield Finding("note", "choice", f"GPU code of {name} comes from {'; '.join(choice.reasons)}")
+            yield Finding("note", "choice", f"GPU code for {name} comes from {'; '.join(choice.reasons)}")
         elif not wanted.targets:
-            text = f"no package with GPU code of {name} is installed"
+            text = f"no package with GPU code for {name} is installed"
             best = choose(sdk.file, packages, wanted).package
             yield Finding("warning", "no-gpu-code", text, sdk.install_hint([best]) if best else "")
         if choice.missing:
@@ -172,7 +176,7 @@ def _uncovered(
     if able:
         best = min(able, key=lambda each: (not serves_all(each, gpus), len(each.targets), each.dist))
         return Finding(level, "no-code", what, sdk.install_hint([best]))
-    return Finding(level, "no-code", f"{what}, and {sdk.file.sdk} {sdk.file.version} contains none")
+    return Finding(level, "no-code", f"{what}, and {sdk.file.sdk} {sdk.file.version} does not provide any")
 
 
 def _groups(sdk: Sdk) -> Mapping[str, list[SdkPackage]]:

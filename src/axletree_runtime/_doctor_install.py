@@ -82,7 +82,7 @@ def _versions(sdk: Sdk) -> Iterator[Finding]:
         versions = {each.version for each in dists.get(name, ())} | {shipped.get(name, "")} - {""}
         if len(dists.get(name, ())) > 1:
             folders = ", ".join(sorted(each.info.name for each in dists[name]))
-            text = f"{name} is installed more than once ({folders}): an update was interrupted"
+            text = f"{name} is installed more than once ({folders}), probably because an update was interrupted"
             yield Finding("error", "installed-twice", text, f"pip uninstall --yes {name} {name}")
         other = sorted(version for version in versions if not same_version(version, sdk.file.version))
         if other:
@@ -90,7 +90,8 @@ def _versions(sdk: Sdk) -> Iterator[Finding]:
     if wrong:
         extras = [each.extra for each in sdk.file.packages if each.dist in dists]
         text = (
-            f"{sdk.file.dist} is {sdk.file.version}, but {'; '.join(wrong)} {'is' if len(wrong) == 1 else 'are'} there"
+            f"{sdk.file.dist} has version {sdk.file.version}, but {'; '.join(wrong)} "
+            f"{'is' if len(wrong) == 1 else 'are'} installed"
         )
         yield Finding("error", "mixed-versions", text, pip_command(sdk, f"'{sdk.requirement(extras)}'"))
 
@@ -104,8 +105,8 @@ def _siblings(sdk: Sdk) -> Iterator[Finding]:
         pins = " ".join(f"'{dist}=={sdk.file.version}'" for dist in sorted(apart))
         again = pip_command(sdk, f"--force-reinstall --no-deps --target {shlex.quote(str(site))} {pins}")
         text = (
-            f"packages are in different places: {places}, the selector in {site}; their libraries cannot find each "
-            "other"
+            f"packages are installed in different folders: {places}, and the selector in {site}; their libraries "
+            "cannot find each other"
         )
         yield Finding("error", "apart", text, again)
 
@@ -123,7 +124,10 @@ def _system(sdk: Sdk, host: Host) -> Iterator[Finding]:
     for soname in sorted(missing_system_libraries(list(needs), host)):
         who = users[soname]
         more = f" and {len(who) - 3} more" if len(who) > 3 else ""
-        text = f"{soname} is not on this system: {', '.join(who[:3])}{more} need{'s' if len(who) == 1 else ''} it"
+        text = (
+            f"{soname} is missing from this system, and {', '.join(who[:3])}{more} "
+            f"need{'s' if len(who) == 1 else ''} it"
+        )
         yield Finding("warning", "system-library", text, _to_install(needs[soname].package, host))
 
 
@@ -157,7 +161,7 @@ def _search_path(sdk: Sdk, host: Host) -> Iterator[Finding]:
             if foreign:
                 names = f"{', '.join(sorted(foreign)[:3])}{f' and {len(foreign) - 3} more' if len(foreign) > 3 else ''}"
                 kind = "differs from" if len(foreign) == 1 else "differ from"
-                what = f"{variable} has {given}, where {names} {kind} the SDK's"
+                what = f"{variable} contains {given}, whose {names} {kind} the SDK's"
                 yield Finding("warning", "shadowed", f"{what}: programs may load both", f"unset {variable}")
 
 
@@ -181,8 +185,8 @@ def _variables(sdk: Sdk, host: Host) -> Iterator[Finding]:
     }
     if elsewhere:  # one finding: they are set together, by the environment of one other SDK
         name, text = min(elsewhere.items())
-        more = f", and {len(elsewhere) - 1} more variables name" if len(elsewhere) > 1 else " names"
-        what = f"{name}={text}{more} a place outside this SDK, but its compiler and tools look there"
+        more = f", and {len(elsewhere) - 1} more variables point to" if len(elsewhere) > 1 else " points to"
+        what = f"{name}={text}{more} a place outside this SDK, and the SDK's compiler and tools search it"
         yield Finding("warning", "other-sdk", what, f"unset {' '.join(sorted(elsewhere))}")
 
 
@@ -202,10 +206,10 @@ def _programs(sdk: Sdk, host: Host) -> Iterator[Finding]:
         if not _is_console_script(sdk, found):
             shadowing.setdefault(found.parent, []).append(name)
     for folder, programs in shadowing.items():
-        text = f"{', '.join(programs)} on PATH {'is that' if len(programs) == 1 else 'are those'} of {folder}"
+        text = f"PATH finds {', '.join(programs)} in {folder}"
         script = next(iter(_script_folders(sdk)), None)
         cure = f'export PATH="{script}:$PATH"' if script else f'eval "$({sdk.file.command} env)"'
-        yield Finding("warning", "other-programs", f"{text}, not from this SDK", cure)
+        yield Finding("warning", "other-programs", f"{text} instead of in this SDK", cure)
 
 
 def _on_path(host: Host, name: str) -> Path | None:
@@ -247,5 +251,8 @@ def _long_paths(sdk: Sdk, host: Host) -> Iterator[Finding]:
             path = str(dists[0].site / row.path)
             longest = path if len(path) > len(longest) else longest
     if len(longest) > _WINDOWS_PATH:
-        text = f"{longest} has {len(longest)} characters, but libraries cannot open paths longer than {_WINDOWS_PATH}"
+        text = (
+            f"{longest} is {len(longest)} characters long, but libraries cannot open paths longer than "
+            f"{_WINDOWS_PATH} characters"
+        )
         yield Finding("warning", "long-path", text, "python -m venv C:\\sdk")

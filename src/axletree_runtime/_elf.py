@@ -99,10 +99,10 @@ def _strings(tags: list[tuple[int, int]], loads: list[tuple[int, int, int]]) -> 
 
 def _text(data: mmap.mmap, table: int, place: int, room: int) -> str:
     if place >= room:
-        raise IndexError(f"no string at {place} of {room} bytes")
+        raise IndexError(f"the string offset {place} is outside the table of {room} bytes")
     end = data.find(b"\0", table + place, table + room)
     if end < 0:
-        raise IndexError(f"the string at {place} is not terminated")
+        raise IndexError(f"the string at offset {place} is not terminated")
     return data[table + place : end].decode("utf-8", "replace")
 
 

@@ -136,7 +136,7 @@ def find_target_family(sdk: SdkFile, wanted: Wanted) -> tuple[str, str]:
     An SDK without GPU code has none: empty.
     """
     if wanted.family or not sdk.families:
-        return wanted.family, f"set by {wanted.by}" if wanted.family else "this SDK has no families"
+        return wanted.family, f"set by {wanted.by}" if wanted.family else "this SDK has no GPU families"
     extras = {package.extra for package in sdk.packages if package.targets}
     size = {
         family: (len(targets), not extras & {f"device-{_folded(family)}", f"libraries-{_folded(family)}"}, family)
@@ -145,11 +145,11 @@ def find_target_family(sdk: SdkFile, wanted: Wanted) -> tuple[str, str]:
     for gpus, what in ((wanted.targets, "has code for"), (wanted.targets[:1], "has code for the first GPU,")):
         fitting = [family for family in size if all(_serves_one(sdk.families[family], gpu) for gpu in gpus)]
         if gpus and fitting:
-            return min(fitting, key=size.__getitem__), f"the smallest that {what} {', '.join(gpus)}"
+            return min(fitting, key=size.__getitem__), f"the smallest family that {what} {', '.join(gpus)}"
     default = sdk.default_family or min(size)
     if not wanted.targets:
-        return default, "the default: no GPU was found"
-    return default, f"the default: this SDK has no code for {', '.join(wanted.targets)}"
+        return default, "the default because no GPU was found"
+    return default, f"the default because this SDK has no code for {', '.join(wanted.targets)}"
 
 
 def choose(sdk: SdkFile, packages: Sequence[SdkPackage], wanted: Wanted) -> Choice:
@@ -160,7 +160,7 @@ def choose(sdk: SdkFile, packages: Sequence[SdkPackage], wanted: Wanted) -> Choi
     """
     ordered = sorted(packages, key=lambda each: (len(each.targets), each.kind != "device", each.dist))
     if not ordered:
-        return Choice(None, ("the SDK has no package with GPU code",), wanted.targets)
+        return Choice(None, ("the SDK does not include a package with GPU code",), wanted.targets)
     if wanted.family:
         named = [each for each in ordered if set(each.targets) == set(sdk.families[wanted.family])]
         if named:
@@ -168,17 +168,17 @@ def choose(sdk: SdkFile, packages: Sequence[SdkPackage], wanted: Wanted) -> Choi
     gpus = wanted.targets
     full = [each for each in ordered if gpus and serves_all(each, gpus)]
     if full:
-        return Choice(full[0], (f"{full[0].dist}: the smallest that has code for {', '.join(gpus)}",))
+        return Choice(full[0], (f"{full[0].dist}: the smallest package that has code for {', '.join(gpus)}",))
     partly = [each for each in ordered if gpus and serves_all(each, gpus[:1])]
     if partly:
         best = max(partly, key=lambda each: sum(_serves_one(each.targets, gpu) for gpu in gpus))
         missing = tuple(gpu for gpu in gpus if not _serves_one(best.targets, gpu))
-        return Choice(best, (f"{best.dist}: has code for {gpus[0]}, but none for {', '.join(missing)}",), missing)
+        return Choice(best, (f"{best.dist}: has code for {gpus[0]}, but not for {', '.join(missing)}",), missing)
     default = set(sdk.families.get(sdk.default_family, ()))
     usual = next((each for each in ordered if set(each.targets) == default), ordered[-1])
-    why = f"none has code for {', '.join(gpus)}" if gpus else "no GPU was found"
-    what = "the default family" if set(usual.targets) == default else "the one for most targets"
-    return Choice(usual, (f"{usual.dist}: {why}, so it is {what}",), gpus)
+    why = f"no package has code for {', '.join(gpus)}" if gpus else "no GPU was found"
+    what = "the package for the default family" if set(usual.targets) == default else "the package for the most targets"
+    return Choice(usual, (f"{usual.dist}: {what}, because {why}",), gpus)
 
 
 def _folded(name: str) -> str:

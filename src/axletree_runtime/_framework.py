@@ -20,7 +20,10 @@ def init_module(sdk: Sdk, preload: Sequence[str], version: str, *, fail: bool) -
     known = {name for package in sdk.file.packages for name in package.shortnames if package.kind != "devel"}
     unknown = [name for name in preload if name not in known]
     if unknown:
-        raise ValueError(f"not a library of {sdk.file.sdk}: {', '.join(unknown)}; known: {', '.join(sorted(known))}")
+        raise ValueError(
+            f"{sdk.file.sdk} does not include these libraries: {', '.join(unknown)}; available: "
+            f"{', '.join(sorted(known))}"
+        )
     names = "".join(f"            {name!r},\n" for name in preload)
     failing = "        fail_on_version_mismatch=True,\n" if fail else ""
     return (
@@ -45,5 +48,7 @@ def requirement(sdk: Sdk, extras: Iterable[str]) -> str:
     known = sdk.extras()
     unknown = [extra for extra in extras if extra not in known]
     if unknown:
-        raise ValueError(f"not an extra of {sdk.file.dist}: {', '.join(unknown)}; known: {', '.join(known)}")
+        raise ValueError(
+            f"{sdk.file.dist} does not provide these extras: {', '.join(unknown)}; available: {', '.join(known)}"
+        )
     return sdk.requirement(extras)

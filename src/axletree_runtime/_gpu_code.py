@@ -91,14 +91,14 @@ def _table(data: bytes) -> tuple[set[str], int]:
     """Targets with code of a plain bundle, and its size."""
     (count,) = struct.unpack_from("<Q", data, len(_PLAIN))
     if not 0 < count <= _MOST:
-        raise ValueError(f"a bundle claims {count} entries")
+        raise ValueError(f"a bundle claims to have {count} entries")
     targets, at = set(), len(_PLAIN) + 8
     size = at
     for _ in range(count):
         offset, length, letters = struct.unpack_from("<QQQ", data, at)
         at += 24
         if not 0 < letters <= _LONGEST_ID or at + letters > len(data):
-            raise ValueError("the table of a bundle is damaged")
+            raise ValueError("a bundle's table is damaged")
         found = _AMD.match(data[at : at + letters].decode("latin-1"))
         if found and length:
             targets.add(found[1])
@@ -142,7 +142,7 @@ def _fatbins(data: mmap.mmap, start: int, end: int) -> Iterator[set[str]]:
         while at < stop:
             kind, head, payload, number, flags = _FATBIN_ENTRY.unpack_from(data, at)
             if head < _FATBIN_ENTRY.size:
-                raise ValueError(f"not an entry of a fat binary at offset {at}")
+                raise ValueError(f"invalid fat binary entry at offset {at}")
             if kind in _KINDS:
                 targets.add(f"{_KINDS[kind]}{number}{'a' if flags & _EXACT else 'f' if flags & _FAMILY else ''}")
             at += head + payload

@@ -44,17 +44,19 @@ def _find(sdk: Sdk, folder: str, name: str) -> tuple[Path, Path]:
     """A program and the root that it belongs to."""
     package = next((each for each in sdk.file.packages if each.folder == folder), None)
     if package is None:
-        raise SdkError(f"{sdk.file.sdk} {sdk.file.version} has no package with the folder {folder}")
+        raise SdkError(f"{sdk.file.sdk} {sdk.file.version} does not include a package with the folder {folder}")
     command = next((each for each in sdk.shipped(package).commands if each.name == name), None)
     if command is None:
-        raise FileNotFoundError(f"{package.dist} does not have it: install the same version of {sdk.file.dist}")
+        raise FileNotFoundError(
+            f"{package.dist} does not contain this program: install the same version of {sdk.file.dist}"
+        )
     root = _root_for(sdk, package, command)
     own = sdk.folder(package)
     if own is not None and not (root / command.path).is_file():
         root = own
     path = root / command.path
     if not path.is_file():
-        raise FileNotFoundError(f"{path} is missing: install {package.dist} again")
+        raise FileNotFoundError(f"{path} is missing: reinstall {package.dist}")
     return path, root
 
 

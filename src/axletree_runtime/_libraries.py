@@ -84,7 +84,7 @@ class Libraries:
         if gone:
             places = "; ".join(f"{each.library.shortname}: {each.path} is missing" for each in gone)
             dists = ", ".join(dict.fromkeys(each.package.dist for each in gone))
-            raise FileNotFoundError(f"{places}; install {dists} again")
+            raise FileNotFoundError(f"{places}; reinstall {dists}")
         return there
 
     def owners(self, shortname: str) -> list[SdkPackage]:
@@ -126,13 +126,13 @@ class Libraries:
         for name in (each for each in names if each not in known):
             near = difflib.get_close_matches(name, known, n=3)
             parts.append(
-                f"{name!r} is not a library of {self.sdk.file.sdk}" + (f" (near: {', '.join(near)})" if near else "")
+                f"{name!r} is not a library in {self.sdk.file.sdk}" + (f" (near: {', '.join(near)})" if near else "")
             )
         missing = [each for each in names if each in known]
         packages = self.to_install(missing)
         for name in missing:
             owners = [each.dist for each in packages if each in self.owners(name)]
-            parts.append(f"{name!r} comes with {' or '.join(owners)}, which {self._state(name)}")
+            parts.append(f"{name!r} is provided by {' or '.join(owners)}, which {self._state(name)}")
         hint = f": {self.sdk.install_hint(packages)}" if packages else ""
         raise ModuleNotFoundError("; ".join(parts) + hint)
 
@@ -141,7 +141,7 @@ class Libraries:
         used = [each.package for each in self.choices.values()]
         for owner in self.owners(name):
             if owner in self._installed and (not owner.targets or owner in used):
-                return f"is installed, but as {self.sdk.shipped(owner).version} it does not have it"
+                return f"is installed, but its version {self.sdk.shipped(owner).version} does not contain the library"
         return "is not installed"
 
 
@@ -160,7 +160,7 @@ def _choose_installed(sdk: Sdk, packages: list[SdkPackage], *, thorough: bool = 
     Nothing is looked for where there is no choice: a process must not wait for what decides nothing.
     """
     if len(packages) == 1 and not sdk.setting("TARGET_FAMILY") and not thorough:
-        return Choice(packages[0], (f"{packages[0].dist}: the only one installed",))
+        return Choice(packages[0], (f"{packages[0].dist}: the only installed package with GPU code",))
     wanted = wanted_here(sdk)
     choice = choose(sdk.file, packages, wanted)
     if wanted.family and wanted.targets and set(choice.missing) >= set(wanted.targets):
@@ -171,7 +171,7 @@ def _choose_installed(sdk: Sdk, packages: list[SdkPackage], *, thorough: bool = 
 def explain(sdk: Sdk) -> str:
     """Which GPUs were found, and which package's GPU code is used for them and why; several lines."""
     wanted = wanted_here(sdk)
-    lines = [*wanted.reasons, f"wanted: {', '.join(wanted.targets) or 'no GPU target'} (by {wanted.by})"]
+    lines = [*wanted.reasons, f"requested: {', '.join(wanted.targets) or 'no GPU target'} (by {wanted.by})"]
     for name, packages in _with_gpu_code(sdk.installed()).items():
         choice = _choose_installed(sdk, packages, thorough=True)
         lines += choice.reasons
@@ -179,7 +179,10 @@ def explain(sdk: Sdk) -> str:
             lines.append(_advice(sdk, name, choice))
     versions = {each.dist: sdk.shipped(each).version for each in sdk.installed()}
     lines += [
-        f"{dist} is {version}, but {sdk.file.dist} is {sdk.file.version}: install the same version of all packages"
+        (
+            f"{dist} has version {version}, but {sdk.file.dist} has version {sdk.file.version}: install the "
+            "same version of all packages"
+        )
         for dist, version in versions.items()
         if not same_version(version, sdk.file.version)
     ]
@@ -200,4 +203,7 @@ def _advice(sdk: Sdk, name: str, choice: Choice) -> str:
     if not any(serves_all(each, [target]) for each in group for target in choice.missing):
         return f"{sdk.file.sdk} {sdk.file.version} has no code for {missing}"
     variable = sdk.variable("TARGET_FAMILY")
-    return f"a process uses one package: for {missing} start another, with {variable} set or fewer GPUs visible"
+    return (
+        f"a process can use only one package: for {missing}, start another process with {variable} set or "
+        "with fewer GPUs visible"
+    )

@@ -63,7 +63,10 @@ def files_of_index(index: str, dists: Iterable[str], version: str) -> dict[str, 
         files = [each for each in _project(index, dist) if _is_of(each.name, dist, version)]
         unhashed = [each.name for each in files if not each.sha256]
         if unhashed:
-            raise SdkError(f"{without_password(index)} has no sha256 for {', '.join(unhashed)}, so it cannot be locked")
+            raise SdkError(
+                f"{without_password(index)} does not provide a sha256 for {', '.join(unhashed)}, so these files "
+                "cannot be locked"
+            )
         found[dist] = _wheels_first(files)
     return _complete(found, dists, version, without_password(index))
 
@@ -119,7 +122,9 @@ def check_lock_name(path: Path) -> None:
         ValueError: a TOML file with another name than PEP 751 asks for.
     """
     if path.suffix == ".toml" and not re.fullmatch(r"pylock(\.[^.]+)?\.toml", path.name):
-        raise ValueError(f"{path.name}: the name must be pylock.toml or pylock.NAME.toml (PEP 751)")
+        raise ValueError(
+            f"{path.name} is not a valid lock file name: it must be pylock.toml or pylock.NAME.toml (PEP 751)"
+        )
 
 
 def _complete(
@@ -127,7 +132,7 @@ def _complete(
 ) -> dict[str, list[LockedFile]]:
     missing = [dist for dist in dists if not found.get(dist)]
     if missing:
-        raise SdkError(f"{where} has no {version} of {', '.join(missing)}")
+        raise SdkError(f"{where} does not contain version {version} of {', '.join(missing)}")
     return {dist: found[dist] for dist in dists}
 
 

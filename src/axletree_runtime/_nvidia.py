@@ -24,14 +24,14 @@ def detect_nvidia(host: Host, library: Any = None) -> Detection:
     """
     if library is None:
         if not host.names(_GPUS) and not host.exists("/dev/dxg"):
-            return Detection((), (f"{_GPUS}: no NVIDIA GPU",))
+            return Detection((), (f"{_GPUS} does not list an NVIDIA GPU",))
         try:
             library = ctypes.CDLL(_LIBRARY)
         except OSError as error:
             return Detection((), (f"{_LIBRARY} cannot be loaded: {error}",))
     code = library.nvmlInit_v2()
     if code:
-        return Detection((), (f"{_LIBRARY}: nvmlInit fails with {code}",))
+        return Detection((), (f"{_LIBRARY}: nvmlInit failed with {code}",))
     try:
         gpus = _list(library)
     finally:
@@ -42,7 +42,7 @@ def detect_nvidia(host: Host, library: Any = None) -> Detection:
         for gpu in gpus
     ]
     if len({gpu.target for gpu in gpus}) > 1 and host.environ.get("CUDA_DEVICE_ORDER") != "PCI_BUS_ID":
-        told.append("GPUs differ: CUDA may number them in a different order unless CUDA_DEVICE_ORDER=PCI_BUS_ID")
+        told.append("the GPUs differ, so CUDA may number them in a different order unless CUDA_DEVICE_ORDER=PCI_BUS_ID")
     return Detection(tuple(gpus[index] for index in order), (*told, *reasons), chosen=bool(reasons) and bool(order))
 
 

@@ -105,7 +105,8 @@ def _load_all(libraries: Libraries, asked: list[Found], mode: int) -> None:
             if cause is None:
                 raise
             raise LoadError(
-                f"{found.library.shortname} cannot be loaded, as it needs another library: {cause}", cause.culprit
+                f"{found.library.shortname} cannot be loaded because it needs a library that failed to load: {cause}",
+                cause.culprit,
             ) from None
 
 
@@ -149,14 +150,17 @@ def _explain(libraries: Libraries, found: Found, said: str) -> str:
     lacks, version = _LACKS.search(said), _VERSION.search(said)
     if lacks and lacks[1] != str(found.path):
         soname = lacks[1]
-        wanting = f"{found.path} or a library that it needs requires it"
-        return f"the loader does not find {soname} ({wanting}); {_cure(libraries, soname)}"
+        wanting = f"required by {found.path} or by one of its dependencies"
+        return f"the loader cannot find {soname} ({wanting}); {_cure(libraries, soname)}"
     if version:
         system = _SYSTEM.get(version[1].partition("_")[0])
         if system:
-            return f"{said}; it was built for a newer {system} than this system has"
+            return f"{said}; it was built for a newer {system} than the one on this system"
     if version or "undefined symbol" in said:
-        return f"{said}; packages of different versions are installed, or another copy of that library was loaded first"
+        return (
+            f"{said}; either packages of different versions are installed, or a different copy of that "
+            "library was loaded first"
+        )
     if any(text in said for text in ("file too short", "invalid ELF header", "cannot read file data")):
         damaged = libraries.by_soname(os.path.basename(said.partition(":")[0])) or found  # noqa: PTH119
         return f"{said}; the file is damaged: reinstall {damaged.package.dist}"
@@ -173,7 +177,7 @@ def _cure(libraries: Libraries, soname: str) -> str:
     shortname = shortname.removeprefix("lib")
     packages = libraries.to_install([shortname])
     if packages:
-        return f"it comes with {', '.join(each.dist for each in packages)}: {sdk.install_hint(packages)}"
+        return f"it is provided by {', '.join(each.dist for each in packages)}: {sdk.install_hint(packages)}"
     for package in sdk.installed():
         for need in sdk.shipped(package).system:
             if need.soname == soname:
@@ -182,7 +186,7 @@ def _cure(libraries: Libraries, soname: str) -> str:
                     if need.package
                     else "the system must provide it"
                 )
-    return "no package of the SDK has it, so the system must provide it"
+    return "no package in the SDK provides it, so the system must provide it"
 
 
 def _warn_of_another(found: Found) -> None:
@@ -195,5 +199,5 @@ def _warn_of_another(found: Found) -> None:
     except OSError:
         return
     if others:
-        text = f"{soname} was already loaded from {others[0]}: that copy stays in use instead of {found.path}"
+        text = f"{soname} was already loaded from {others[0]}, which is used instead of {found.path}"
         warnings.warn(text, stacklevel=6)

@@ -222,7 +222,9 @@ def find_root(sdk: Sdk) -> tuple[Path, str]:
     folder = sdk.folder(package) if package else None
     if package is None or folder is None:
         wanted = [each for each in (package, sdk.devel_package()) if each]
-        raise ModuleNotFoundError(f"no package of {sdk.file.sdk} with a root is installed: {sdk.install_hint(wanted)}")
+        raise ModuleNotFoundError(
+            f"no package that provides the root of {sdk.file.sdk} is installed: {sdk.install_hint(wanted)}"
+        )
     return folder, package.package
 
 
@@ -275,8 +277,8 @@ def _read(path: Path, kind: Any, owner: str) -> Any:
         raise SdkError(f"{path} is damaged (not a JSON object); {cure}")
     if raw.get("schema", SCHEMA) != SCHEMA:
         raise SdkError(
-            f"{path} has schema {raw['schema']}, but this runtime reads {SCHEMA}: install the same version of all "
-            "packages"
+            f"{path} has schema {raw['schema']}, but this runtime supports schema {SCHEMA}: install the same version "
+            "of all packages"
         )
     try:
         return _convert(raw, kind)

@@ -47,7 +47,9 @@ def select(sdk: Sdk, extras: Sequence[str], *, named: Sequence[str] = ()) -> Sel
     known = sdk.extras()
     unknown = [extra for extra in extras if extra not in known]
     if unknown:
-        raise ValueError(f"not an extra of {sdk.file.dist}: {', '.join(unknown)}; known: {', '.join(known)}")
+        raise ValueError(
+            f"{sdk.file.dist} does not provide these extras: {', '.join(unknown)}; available: {', '.join(known)}"
+        )
     wanted = _named(sdk, named) if named else wanted_here(sdk)
     reasons = list(wanted.reasons)
     chosen: list[str] = []

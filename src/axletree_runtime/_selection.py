@@ -59,11 +59,11 @@ def stale_selection(sdk: Sdk) -> str:
     selected = read_selected(sdk)
     if selected is None:
         return ""
-    past = f"it was installed with packages for {selected.family} ({_because(selected)})"
+    past = f"the SDK was installed with packages for {selected.family} ({_because(selected)})"
     try:
         wanted = wanted_here(sdk)
     except ValueError as error:
-        return f"{error}; {past}. Unset the variable or set it to one of those, then run: {_cure(sdk)}"
+        return f"{error}; {past}. Unset the variable or set it to one of these families, then run: {_cure(sdk)}"
     except SdkError:  # a damaged package: whoever needs it says so
         return ""
     missing = _missing(sdk, selected, wanted)
@@ -97,7 +97,7 @@ def _missing(sdk: Sdk, selected: Selected, wanted: Wanted) -> list[str]:
 
 def _because(selected: Selected) -> str:
     if selected.by == "default":
-        return "the default: no GPU was found"
+        return "the default because no GPU was found"
     return selected.reasons[0] if selected.reasons else selected.by
 
 

@@ -105,7 +105,7 @@ def _closure(bench: Bench, package: SdkPackage, folder: Path) -> Outcome:
             if known is None or soname in before.get(path, ()) or _is_found(path, elf.search, soname):
                 continue
             problems.append(
-                f"{name} needs {soname} of {known.dist}, but searches {', '.join(elf.search) or 'no folder'}"
+                f"{name} needs {soname} from {known.dist}, but only searches {', '.join(elf.search) or 'no folder'}"
             )
     return some(problems, "rebuild the packages: their search paths are wrong")
 

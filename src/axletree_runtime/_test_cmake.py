@@ -58,7 +58,7 @@ def _build(bench: Bench) -> Outcome:
     if compiler is None and not any(
         shutil.which(name) for name in (os.environ.get("CXX", "c++").split()[0], "g++", "clang++")
     ):
-        return skipped("no C++ compiler was found", "install one")
+        return skipped("no C++ compiler was found", "install a C++ compiler")
     with tempfile.TemporaryDirectory(prefix="selftest-") as scratch:
         return _configure_and_run(bench, root, cmake, makers[0], compiler, Path(scratch))
 
@@ -82,9 +82,9 @@ def _configure_and_run(
         return _problem(bench, f"CMake cannot configure a project with find_package({about.cmake_package})", ran)
     ran = bench.spawn([cmake, "--build", build], env, cwd=folder)
     if ran.end:
-        return _problem(bench, f"a program cannot be built with {', '.join(about.cmake_targets) or 'the package'}", ran)
+        return _problem(bench, f"cannot build a program with {', '.join(about.cmake_targets) or 'the package'}", ran)
     ran = bench.spawn([build / ("selftest.exe" if os.name == "nt" else "selftest")], env, cwd=folder)
-    return _problem(bench, "the program was built, but does not run", ran) if ran.end else PASSED
+    return _problem(bench, "the program was built, but cannot be run", ran) if ran.end else PASSED
 
 
 def _variables(bench: Bench, root: Path) -> dict[str, str]:

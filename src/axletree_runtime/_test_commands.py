@@ -65,7 +65,7 @@ def _own_command(bench: Bench, word: str, expect: str) -> Outcome:
     if status or expect not in text:
         called = f"{bench.sdk.file.command} {word}"
         return failed(
-            f"{called} ended with {status} and printed {text[:200]!r}, expected {expect!r}",
+            f"{called} exited with {status} and printed {text[:200]!r}, expected {expect!r}",
             bench.again(bench.sdk.file.dist),
         )
     return PASSED
@@ -82,9 +82,11 @@ def _command(bench: Bench, package: SdkPackage, command: Command) -> Outcome:
             return failed(f"{path} is not executable", bench.again(package.dist))
     devel = bench.sdk.devel_package()
     if command.args and command.devel and devel is not None and devel not in bench.present:
-        return skipped(f"it needs the whole SDK, but {devel.dist} is not installed", bench.sdk.install_hint([devel]))
+        return skipped(
+            f"the program needs the whole SDK, but {devel.dist} is not installed", bench.sdk.install_hint([devel])
+        )
     if not command.args:
-        return PASSED if folder is not None else skipped("the manifest does not say how to call it")
+        return PASSED if folder is not None else skipped("the manifest does not specify how to run the program")
     ran = bench.spawn([*_words(bench, package, command), *command.args])
     text = ran.out + ran.error
     called = " ".join((command.name, *command.args))
@@ -92,7 +94,7 @@ def _command(bench: Bench, package: SdkPackage, command: Command) -> Outcome:
     if lacking and (ran.code not in command.expect_exit or command.expect not in text):
         return bench.lacks(lacking)
     if ran.late or ran.code not in command.expect_exit:
-        return failed(f"{called} {ran.end or 'ended with exit code 0'}: {ran.tail}", bench.again(package.dist))
+        return failed(f"{called} {ran.end or 'exited with code 0'}: {ran.tail}", bench.again(package.dist))
     if command.expect not in text:
         return failed(f"{called} should print {command.expect!r}, but printed {ran.tail or 'nothing'}")
     return PASSED
@@ -137,5 +139,5 @@ def _entry_points(bench: Bench, package: SdkPackage) -> Outcome:
         if not there:
             problems.append(f"{name} calls {value}, which does not exist")
         elif name not in shipped:
-            problems.append(f"{name} is a console script, but {package.dist} ships no such program")
+            problems.append(f"{name} is a console script, but {package.dist} does not contain that program")
     return some(problems, bench.again(package.dist))

@@ -59,7 +59,7 @@ def _roots(bench: Bench) -> Outcome:
             problems.append(f"{wanted} is not a folder")
     found, _ = find_root(sdk)
     if found != root:
-        problems.append(f"programs are started in {found}, not in {root}")
+        problems.append(f"programs are started from {found}, not from {root}")
     return some(problems, f"{sdk.file.command} repair")
 
 
@@ -74,7 +74,7 @@ def _links(bench: Bench) -> Outcome:
             if end is None:
                 problems.append(f"{path.relative_to(root)} points to {os.readlink(path)}, which does not exist")  # noqa: PTH115
             elif not any(end == place or place in end.parents for place in inside):
-                problems.append(f"{path.relative_to(root)} points out of the SDK, to {end}")
+                problems.append(f"{path.relative_to(root)} points outside the SDK, to {end}")
     return some(problems, f"{bench.sdk.file.command} repair")
 
 
@@ -94,9 +94,7 @@ def _names(bench: Bench) -> Outcome:
                 continue
             if elf is None or elf.soname != each.library.soname or any(_is_equal(path, known) for known in same):
                 continue
-            problems.append(
-                f"{path.relative_to(root)} is a different {each.library.soname} than the one in {each.dist}"
-            )
+            problems.append(f"{path.relative_to(root)} is different from the {each.library.soname} in {each.dist}")
     return some(list(dict.fromkeys(problems)), f"{bench.sdk.file.command} repair")
 
 

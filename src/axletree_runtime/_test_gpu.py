@@ -53,13 +53,13 @@ def _code(bench: Bench, package: SdkPackage, folder: Path) -> Outcome:
                 f"{library.path} has code for {', '.join(other)}, but the package is for {_list(package.targets)}"
             )
         elif not code.containers:
-            problems.append(f"{library.path} has a section for GPU code, but no code in it")
+            problems.append(f"{library.path} has a section for GPU code, but the section contains no code")
     missing = [target for target in package.targets if not any(serves(code, strip_features(target)) for code in found)]
     if sections and not unread and missing:
         problems.append(f"no library has code for {', '.join(missing)}")
     if not problems and (not sections or unread):
         why = f"{unread} of {containers} containers are compressed with zstd, which needs Python 3.14 or later"
-        return skipped(why if unread else "its libraries contain no readable GPU code")
+        return skipped(why if unread else "the package's libraries contain no readable GPU code")
     return some(problems, bench.again(package.dist))
 
 

@@ -54,13 +54,14 @@ def _version(bench: Bench, dist: str) -> Outcome:
     if len(found) > 1:
         versions = " and ".join(sorted(each.version for each in found))
         return failed(
-            f"{dist} is installed as {versions}", f"pip uninstall {dist} until it is gone, then install it again"
+            f"{dist} is installed in several versions: {versions}",
+            f"repeat pip uninstall {dist} until no version is left, then install it again",
         )
     shipped = sdk.shipped(package).version if package else wanted
     told = {shipped, *(each.version for each in found)}
     other = sorted(version for version in told if not same_version(version, wanted))
     if other:
-        text = f"{dist} is {', '.join(other)}, but {sdk.file.dist} is {wanted}"
+        text = f"{dist} has version {', '.join(other)}, but {sdk.file.dist} has version {wanted}"
         return failed(text, pip_command(sdk, f"'{dist}=={wanted}'"))
     return PASSED
 
@@ -69,7 +70,7 @@ def _files(bench: Bench, dist: str) -> Outcome:
     """Every file of RECORD is there in its size."""
     rows = _rows(bench, dist)
     if not rows:
-        return skipped(f"{dist} has no RECORD: its installer keeps no list of files")
+        return skipped(f"{dist} has no RECORD because its installer does not record the installed files")
     problems = [problem for found, row in rows if (problem := _size_problem(found, row))]
     return some(problems, bench.again(dist))
 
@@ -79,7 +80,7 @@ def _size_problem(found: Dist, row: Row) -> str:
         size = (found.site / row.path).stat().st_size
     except OSError as error:
         return f"{row.path}: {error.strerror}"
-    return f"{row.path} has {size} bytes, not {row.size}" if row.size not in (None, size) else ""
+    return f"{row.path} has a size of {size} bytes instead of {row.size}" if row.size not in (None, size) else ""
 
 
 def _content(bench: Bench, dist: str) -> Outcome:
@@ -96,7 +97,7 @@ def _content(bench: Bench, dist: str) -> Outcome:
             while piece := file.read(_PIECE):
                 digest.update(piece)
         if base64.urlsafe_b64encode(digest.digest()).rstrip(b"=").decode() != wanted.rstrip("="):
-            problems.append(f"{row.path} was changed")
+            problems.append(f"{row.path} was modified")
     if not checked:
         return skipped(f"{dist} has no RECORD with hashes")
     return some(problems, bench.again(dist))

@@ -92,14 +92,14 @@ def _load(bench: Bench, package: SdkPackage, library: Library) -> Outcome:
     path = (bench.installed.get(package) or bench.tree()) / library.path
     if not path.is_file():
         if library.optional:
-            return skipped(f"{library.path} is optional and missing")
+            return skipped(f"{library.path} is missing, but optional")
         return failed(f"{path} is missing", bench.again(package.dist))
     try:
         elf = read_elf(path)
     except ValueError as error:
         return failed(str(error), bench.again(package.dist))
     if elf is not None and (elf.bits == 64) != (sys.maxsize > 1 << 32):
-        return skipped(f"it is for {elf.bits}-bit programs, but this Python is not")
+        return skipped(f"the library is for {elf.bits}-bit programs, but this Python is not a {elf.bits}-bit program")
     said, ran = bench.python(_LOAD, str(path))
     if said and not said["error"] and not ran.end:
         return _from_elsewhere(bench, said["loaded"])
@@ -137,24 +137,24 @@ def _check_version(bench: Bench, kind: str, wanted: str, fail: str, *, right: bo
         return (
             PASSED
             if said["kind"] == "RuntimeError"
-            else failed(f"{asked} raises no RuntimeError: {error or 'nothing'}")
+            else failed(f"{asked} does not raise a RuntimeError: {error or 'nothing'}")
         )
     if error:
-        return failed(f"{asked} raises {said['kind']}, but should warn: {error}")
+        return failed(f"{asked} raises {said['kind']}, but should only warn: {error}")
     return PASSED if any(wanted in text for text in warned) else failed(f"{asked} does not warn")
 
 
 def _explained(bench: Bench, path: Path, text: str, ran: Ran) -> Outcome:
     """Why a library was not loaded: a fault of the SDK, a package that is not there, or one of the system's."""
     if not text:
-        return failed(f"the process {ran.end or 'said nothing'} while it loaded {path.name}: {ran.tail}")
+        return failed(f"the process {ran.end or 'printed nothing'} while it loaded {path.name}: {ran.tail}")
     found = _LACKS.search(text)
     lacking = Path(found[1] or found[2]).name if found else ""
     known = next((each for each in known_libraries(bench) if each.library.soname == lacking), None)
     if known is not None:
         why = "its search path does not include that folder" if known.path.is_file() else f"{known.path} is missing"
         hint = bench.again(known.dist)
-        return failed(f"{path.name} does not find {lacking}, which {known.dist} has: {why}", hint)
+        return failed(f"{path.name} cannot find {lacking}, which {known.dist} provides: {why}", hint)
     ours, system = find_gaps(bench, path)
     if ours:
         names, packages = ", ".join(ours), [owners[0] for owners in ours.values()]
@@ -162,7 +162,7 @@ def _explained(bench: Bench, path: Path, text: str, ran: Ran) -> Outcome:
     if system:
         return bench.lacks(system)
     if lacking:
-        nobody = "no package of the SDK has it, and its manifest does not expect it from the system"
+        nobody = "no package in the SDK provides it, and the manifest does not list it as a system library"
         return failed(f"{path.name} needs {lacking}, which is missing: {nobody}")
     return failed(f"{path.name}: {text}")
 

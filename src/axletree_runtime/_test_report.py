@@ -74,7 +74,7 @@ def _summary(sdk: Sdk, results: Sequence[Result], seconds: float) -> str:
     if number["failed"]:
         parts.append(f"{number['failed']} failed")
     if number["system"]:
-        parts.append(f"{number['system']} not run, as system libraries are missing")
+        parts.append(f"{number['system']} not run because system libraries are missing")
     if number["skipped"]:
         parts.append(f"{number['skipped']} skipped")
     return f"{sdk.file.sdk} {sdk.file.version}: {', '.join(parts)} in {seconds:.1f} s"

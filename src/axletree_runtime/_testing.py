@@ -122,13 +122,13 @@ class Ran:
     def end(self) -> str:
         """How it ended, in words; empty where it ended well."""
         if self.late:
-            return "did not end in time and was killed"
+            return "did not finish in time and was killed"
         if self.code < 0:
             try:
                 return f"was killed by {signal.Signals(-self.code).name}"
             except ValueError:
                 return f"was killed by signal {-self.code}"
-        return f"ended with exit code {self.code}" if self.code else ""
+        return f"exited with code {self.code}" if self.code else ""
 
     @property
     def tail(self) -> str:
@@ -217,9 +217,11 @@ class Bench:
     def lacks(self, sonames: Sequence[str], how: str = "") -> Outcome:
         """What can't be told for want of libraries of the system."""
         needs = [(soname, self.system_needs.get(soname)) for soname in sonames]
-        what = [need.package if need and need.package else f"what has {soname}" for soname, need in needs]
+        what = [
+            need.package if need and need.package else f"the package that provides {soname}" for soname, need in needs
+        ]
         hint = f"install {'; '.join(dict.fromkeys(what))} {how}".rstrip()
-        return Outcome("system", f"this system lacks {', '.join(sonames)}", one_line(hint))
+        return Outcome("system", f"missing from this system: {', '.join(sonames)}", one_line(hint))
 
     def prepare(self) -> None:
         """Find out now what several threads will ask for."""

@@ -80,22 +80,26 @@ def _parser(sdk: Sdk) -> argparse.ArgumentParser:
     )
     parser = _Parser(prog=f"{sdk.file.command} test", description=text, epilog=end, allow_abbrev=False)
     parser.add_argument("--select", action="append", default=[], metavar="EXPR", help="run only these tests")
-    parser.add_argument("--list", action="store_true", help="print the names of tests instead")
+    parser.add_argument("--list", action="store_true", help="print the names of the tests instead of running them")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
-    parser.add_argument("--junit", type=Path, metavar="FILE", help="also write a report in JUnit format")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="also write a JUnit report")
     parser.add_argument(
-        "--jobs", type=_at_least_one, default=_processors(), metavar="N", help="number of parallel tests"
+        "--jobs", type=_at_least_one, default=_processors(), metavar="N", help="number of tests to run in parallel"
     )
     parser.add_argument(
-        "--timeout", type=_seconds, default=300.0, metavar="S", help="limit for each process; default: 300"
+        "--timeout",
+        type=_seconds,
+        default=300.0,
+        metavar="S",
+        help="time limit for each process, in seconds; default: 300",
     )
-    parser.add_argument("-v", "--verbose", action="store_true", help="print a line when each test ends")
+    parser.add_argument("-v", "--verbose", action="store_true", help="print a line as each test ends")
     return parser
 
 
 def _at_least_one(text: str) -> int:
     if not text.isdigit() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of tests")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a valid number of tests")
     return int(text)
 
 
@@ -105,7 +109,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         value = 0
     if not 0 < value < 1e6:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a valid number of seconds")
     return value
 
 
@@ -139,12 +143,12 @@ def select(cases: Sequence[Case], expressions: Iterable[str], sdk: Sdk) -> list[
             known = sorted({*GROUPS, *dists, *(case.name for case in cases)})
             near = difflib.get_close_matches(term.lstrip("!"), known, n=3)
             hint = f" (near: {', '.join(near)})" if near else ""
-            raise ValueError(f"--select {term}: no such test, group or package{hint}; --list prints all")
+            raise ValueError(f"--select {term}: no test, group or package matches{hint}; --list prints them all")
         (unwanted if term[:1] == "!" else wanted).append(found)
     chosen = {case.name for found in wanted for case in found} if wanted else {case.name for case in cases}
     chosen -= {case.name for found in unwanted for case in found}
     if not chosen:
-        raise ValueError(f"--select {','.join(terms)} leaves no test; --list prints all")
+        raise ValueError(f"--select {','.join(terms)} does not select any tests; --list prints them all")
     return [case for case in cases if case.name in chosen]
 
 

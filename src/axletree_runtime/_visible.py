@@ -30,7 +30,7 @@ def visible_amd(uuids: Sequence[str], environ: Mapping[str, str]) -> tuple[list[
         indices = [indices[place] for place in _hip(environ[name], [uuids[index] for index in indices])]
         reasons.append(_kept(name, environ[name], len(indices), before))
     if environ.get("GPU_DEVICE_ORDINAL"):
-        reasons.append("GPU_DEVICE_ORDINAL is for OpenCL; HIP does not read it")
+        reasons.append("GPU_DEVICE_ORDINAL is for OpenCL and has no effect on HIP")
     return indices, reasons
 
 
@@ -45,7 +45,7 @@ def visible_nvidia(uuids: Sequence[str], environ: Mapping[str, str]) -> tuple[li
     if asked is None:
         return everything, []
     if asked.startswith("MIG-"):
-        return everything, [f"CUDA_VISIBLE_DEVICES={asked} names parts of GPUs: all GPUs are used"]
+        return everything, [f"CUDA_VISIBLE_DEVICES={asked} names GPU partitions, so all GPUs are used"]
     by_uuid = asked.startswith("GPU-")
     found: list[int] = []
     for token in asked.split(","):
@@ -114,4 +114,4 @@ def _hip(asked: str, uuids: Sequence[str]) -> list[int]:
 
 
 def _kept(name: str, value: str, count: int, total: int) -> str:
-    return f"{name}={value} shows {count} of {total} GPU{'' if total == 1 else 's'}"
+    return f"{name}={value} exposes {count} of {total} GPU{'' if total == 1 else 's'}"

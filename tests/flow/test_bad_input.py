@@ -93,7 +93,7 @@ def test_a_python_that_is_not_there(tmp_path: Path) -> None:
     project = Fault(f'python = ["{PYTHON}"]', 'python = ["3.99"]', recipe=BOUND).project(tmp_path)
     ended = project.build()
     assert ended.code == 3
-    assert "small.toml: no CPython 3.99 on PATH, in " in ended.err
+    assert "small.toml: CPython 3.99 is not on PATH, in " in ended.err
     assert "uv python install 3.99" in ended.err
     assert "--skip" not in ended.err
 
@@ -103,12 +103,12 @@ def test_pythons_that_are_not_there_are_told_at_once(tmp_path: Path) -> None:
     project = Fault(f'python = ["{PYTHON}"]', pythons, recipe=BOUND).project(tmp_path)
     ended = project.build()
     assert ended.code == 3
-    assert ended.err.count("no CPython 3.98, 3.99 on this machine") == 1
-    assert "brings them; or build only other variants with -v or --skip" in ended.err
+    assert ended.err.count("CPython 3.98, 3.99 is not on PATH") == 1
+    assert "`pyenv install 3.98 3.99`; or build only other variants with -v or --skip" in ended.err
     project.edit("[environments.plain]", '[environments.plain]\nrequires = ["wheel"]')
     ended = project.run("lock", "small.toml")
     assert ended.code == 3
-    assert ended.err.count("no CPython 3.98, 3.99 on this machine") == 1
+    assert ended.err.count("CPython 3.98, 3.99 is not on PATH") == 1
 
 
 def test_a_missing_lock_is_made_for_the_variants_that_are_built(tmp_path: Path) -> None:
@@ -329,7 +329,7 @@ def test_an_output_folder_below_a_file(tmp_path: Path) -> None:
     assert ended.code == 3
     assert ended.err == (
         "error: cannot write to the output folder small.toml/dist: Not a directory\n"
-        "  hint: choose another one with --out\n"
+        "  hint: choose a different folder with --out\n"
     )
     assert project.records() == {}
 
@@ -415,7 +415,8 @@ def test_an_output_folder_on_a_full_disk(small_disk: Callable[[str], Path], tmp_
     ended = project.run("build", "small.toml", "--out", disk)
     assert ended.code == 3
     assert ended.err == (
-        f"error: cannot write to {disk}: its disk is full\n  hint: free some space there, or choose another folder\n"
+        f"error: cannot write to {disk}: the disk is full\n  hint: free some space there, or choose a "
+        "different folder\n"
     )
     assert {path.name for path in disk.rglob("*") if path.is_file()} <= {".axletree.lock", LEDGER, "any.log"}
     small_disk("44k")
@@ -423,7 +424,7 @@ def test_an_output_folder_on_a_full_disk(small_disk: Callable[[str], Path], tmp_
     assert ended.code == 3
     assert ended.err.startswith("error: ")
     assert str(disk / "report.html") in ended.err
-    assert "its disk is full" in ended.err
+    assert "the disk is full" in ended.err
     small_disk("10m")
     ended = project.run("build", "small.toml", "--out", disk)
     assert ended.code == 0

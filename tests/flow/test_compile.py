@@ -84,4 +84,4 @@ def test_targets_that_install_nothing_are_told(tmp_path: Path) -> None:
     assert run.code == 1
     assert compiled(run, "core") == ["one.c", "two.c"]
     assert "nothing was installed" in run.why()
-    assert "one of `targets` must install something, as `install` does" in run.why()
+    assert "one of `targets` must install files, as `install` does" in run.why()

@@ -43,7 +43,7 @@ def failed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "recipe.toml").write_text(RECIPE)
     done = axletree(folder, "build", "recipe.toml", "--out", "dist")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "look inside: axletree shell lib" in done.stdout
+    assert "inspect it: axletree shell lib" in done.stdout
     return folder
 
 
@@ -60,7 +60,7 @@ def test_a_stage_runs_again_by_its_id(failed: Path) -> None:
     assert (again.returncode, again.stdout.startswith("lib: failed: ")) == (1, True), again.stderr
     unknown = axletree(failed, "run-stage", "libs")
     assert unknown.returncode == 2
-    assert "no stage 'libs' ran in this store" in unknown.stderr
+    assert "this store has no record of a stage 'libs'" in unknown.stderr
     assert "did you mean 'lib'?" in unknown.stderr
 
 

@@ -150,7 +150,7 @@ def test_a_build_that_is_killed_while_it_configures_is_configured_again(tmp_path
     running = subprocess.Popen(command, env=tree.tug.variables(), stderr=subprocess.DEVNULL, start_new_session=True)
     until(reached.exists, running)
     other = tree.tug.call("rebuild", str(tree.source))
-    assert (other.returncode, "is running here" in other.stderr) == (3, True)
+    assert (other.returncode, "is already running in this tree" in other.stderr) == (3, True)
     children = psutil.Process(running.pid).children(recursive=True)
     running.kill()  # it first: else it would see that they were
     for child in children:
@@ -283,11 +283,11 @@ def test_a_tree_that_was_moved_is_set_up_anew(tmp_path: Path) -> None:
 
 
 BAD = [
-    (["rebuild", "HERE"], 2, "'dev rebuild' is a command of its own now: axletree rebuild HERE"),
+    (["rebuild", "HERE"], 2, "'dev rebuild' is now a separate command: axletree rebuild HERE"),
     (["RECIPE"], 2, "the recipe has 2 variants: "),
     (["RECIPE", "-v", "nothing"], 2, "no variant matches 'nothing'"),
     (["RECIPE", "-v", "*-nomagma", "--stage", "bond"], 2, "did you mean 'bind'"),
-    (["RECIPE", "-v", "*-nomagma", "--source", "HERE/none"], 2, "no source folder"),
+    (["RECIPE", "-v", "*-nomagma", "--source", "HERE/none"], 2, "source folder does not exist"),
     (["RECIPE", "HERE"], 2, "unexpected extra argument (HERE)"),
 ]
 
@@ -299,5 +299,5 @@ def test_bad_usage(tmp_path: Path) -> None:
         done = tree.tug.call("dev", *words)
         assert (done.returncode, said.replace("HERE", str(tmp_path)) in done.stderr) == (code, True), done.stderr
     stranger = tree.tug.call("rebuild", str(tmp_path))
-    assert (stranger.returncode, "is not in an editable tree" in stranger.stderr) == (2, True)
+    assert (stranger.returncode, "is not inside an editable tree" in stranger.stderr) == (2, True)
     assert git(tree.source, "status", "--short") == ""

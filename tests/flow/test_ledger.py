@@ -166,7 +166,7 @@ def test_a_damaged_ledger_is_left_alone(project: Project) -> None:
     (project.out / "ledger.json").write_text("{", encoding="utf-8")
     ended = project.build()
     assert ended.code == 2
-    assert "move it away" in ended.err
+    assert "move it elsewhere" in ended.err
     assert (project.out / "ledger.json").read_text(encoding="utf-8") == "{"
 
 

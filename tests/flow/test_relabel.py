@@ -84,7 +84,7 @@ def project_of(folder: Path, **files: str) -> Project:
     ("files", "origin", "compiled"),
     [
         ({}, "its build backend", False),
-        ({"backend.py": SILENT}, "small-0.3.dist-info/METADATA of stage wheel", True),
+        ({"backend.py": SILENT}, "small-0.3.dist-info/METADATA from stage wheel", True),
     ],
 )
 def test_another_version_is_refused_as_early_as_it_is_known(
@@ -97,7 +97,7 @@ def test_another_version_is_refused_as_early_as_it_is_known(
     ended = project.build()
     assert ended.code == 1
     said = "\n".join(line.strip() for line in ended.out.splitlines())
-    assert f"small.toml:2: version: the recipe says 0.4, but {origin}" in said
+    assert f"small.toml:2: version: the recipe sets 0.4, but {origin}" in said
     assert '2 | version = "0.4"' in said
     assert "packages.small.relabel = true" in said
     logs = "".join(path.read_text(errors="replace") for path in project.store.glob("logs/*.log"))
@@ -117,7 +117,7 @@ def test_a_relabelled_package_is_built_once_and_said(tmp_path: Path) -> None:
     project.edit("relabel = true", "")  # what was built stays: only packing it is refused
     ended = project.build()
     assert ended.code == 1
-    assert "but small-0.3.dist-info/METADATA of stage wheel says Version: 0.3" in ended.out
+    assert "but small-0.3.dist-info/METADATA from stage wheel reports Version: 0.3" in ended.out
 
 
 def test_another_name_and_a_version_made_up_without_history(tmp_path: Path) -> None:
@@ -126,7 +126,9 @@ def test_another_name_and_a_version_made_up_without_history(tmp_path: Path) -> N
     project.edit('axes = ["python"]\n', 'axes = ["python"]\nenv = { SMALL_VERSION = "0.1.dev0" }\n')
     ended = project.build()
     assert ended.code == 1
-    assert "small.toml:13: packages.large: the recipe says large, but its build backend says Name: small" in ended.out
+    assert (
+        "small.toml:13: packages.large: the recipe sets large, but its build backend reports Name: small" in ended.out
+    )
     assert "SETUPTOOLS_SCM_PRETEND_VERSION" in ended.out
     project.edit('SMALL_VERSION = "0.1.dev0"', 'SMALL_VERSION = "{version}"')
     project.edit("[packages.large]", "[packages.small]")
@@ -151,4 +153,4 @@ def test_a_wheel_as_source_is_compared_too(tmp_path: Path) -> None:
     )
     ended = project.build()
     assert ended.code == 1
-    assert "the recipe says 0.4, but small-0.3-py3-none-any.whl says Version: 0.3" in ended.out
+    assert "the recipe sets 0.4, but small-0.3-py3-none-any.whl reports Version: 0.3" in ended.out

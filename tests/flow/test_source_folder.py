@@ -69,4 +69,4 @@ def test_another_folder_is_built_instead(project: Project, tmp_path: Path) -> No
     ended = project.run("build", "src/small.toml", "--out", "src/dist", "--json", "--source", str(other))
     assert (ended.code, ended.statuses()["fetch"]) == (0, "done"), ended.out + ended.err
     missing = project.run("plan", "src/small.toml", "--source", str(tmp_path / "nowhere"))
-    assert (missing.code, "no source folder" in missing.err) == (2, True)
+    assert (missing.code, "source folder does not exist" in missing.err) == (2, True)

@@ -67,7 +67,7 @@ def stage(tmp_path: Path) -> Stage:
 def test_a_static_pyproject_decides_alone(stage: Stage) -> None:
     assert stage.check(pyproject__toml=PROJECT.format("Small", "0.4.0"), PKG_INFO=INFO.format("2.1", "0.3"))
     with pytest.raises(
-        ExpectationError, match=r"the recipe says 0\.4, but pyproject\.toml of the source says Version: 0\.3"
+        ExpectationError, match=r"the recipe sets 0\.4, but the source's pyproject\.toml reports Version: 0\.3"
     ):
         stage.check(pyproject__toml=PROJECT.format("small", "0.3"), PKG_INFO=INFO.format("2.1", "0.4"))
 
@@ -76,7 +76,7 @@ def test_both_are_told_with_the_place_of_the_recipe(stage: Stage) -> None:
     with pytest.raises(ExpectationError) as caught:
         stage.check(pyproject__toml=PROJECT.format("other", "0.3"))
     name, version = caught.value.problems
-    assert "says Name: other" in name.message
+    assert "reports Name: other" in name.message
     assert (version.file, version.line, version.key) == ("small.toml", 2, "version")
 
 
@@ -88,7 +88,7 @@ def test_an_old_sdist_that_agrees_is_believed_and_one_that_does_not_is_asked_abo
     assert not stage.check(pyproject__toml=dynamic)
     assert stage.check(pyproject__toml=dynamic, PKG_INFO=INFO.format("2.1", "0.4"))
     assert not stage.check(pyproject__toml="[project", PKG_INFO="")
-    with pytest.raises(ExpectationError, match="says Name: other"):
+    with pytest.raises(ExpectationError, match="reports Name: other"):
         stage.check(pyproject__toml=dynamic.replace("small", "other"))
 
 
@@ -114,7 +114,7 @@ def test_without_packages_of_it_there_is_nothing_to_ask(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("env", "text", "origin"),
     [
-        ({}, "0.4.0a0", "version.txt of the source"),
+        ({}, "0.4.0a0", "the source's version.txt"),
         ({"PYTORCH_BUILD_VERSION": "0.5+cpu"}, "0.4.0a0", "PYTORCH_BUILD_VERSION"),
         ({"PYTORCH_BUILD_VERSION": "0.5", "PYTORCH_BUILD_NUMBER": "2"}, "0.5", "with PYTORCH_BUILD_NUMBER"),
         ({"PYTORCH_BUILD_VERSION": "0.4+cpu", "PYTORCH_BUILD_NUMBER": "1"}, "0.4.0a0", None),
@@ -127,7 +127,7 @@ def test_pytorch_is_never_asked_but_read(stage: Stage, env: dict[str, str], text
     if origin is None:
         assert stage.check(env, era=PYTORCH, version__txt=text)
         return
-    with pytest.raises(ExpectationError, match=f"the recipe says 0.4, but .*{origin} says Version"):
+    with pytest.raises(ExpectationError, match=f"the recipe sets 0.4, but .*{origin} reports Version"):
         stage.check(env, era=PYTORCH, version__txt=text)
 
 
@@ -142,7 +142,7 @@ def prepare_metadata_for_build_wheel(folder, config_settings=None):
 
 
 def test_a_backend_that_would_build_another_version_is_stopped(stage: Stage) -> None:
-    with pytest.raises(ExpectationError, match=r"but its build backend says Version: 0\.1\.dev0"):
+    with pytest.raises(ExpectationError, match=r"but its build backend reports Version: 0\.1\.dev0"):
         stage.ask(HOOK.replace("VERSION", "0.1.dev0"))
 
 
@@ -158,5 +158,5 @@ def test_a_backend_that_fails_at_it_builds_first(stage: Stage) -> None:
 
 def test_the_name_of_a_wheel_says_what_it_is(stage: Stage) -> None:
     check_wheel_name(stage.context, "Small-0.4-py3-none-any.whl")
-    with pytest.raises(ExpectationError, match=r"small-0\.3-py3-none-any\.whl says Version: 0\.3"):
+    with pytest.raises(ExpectationError, match=r"small-0\.3-py3-none-any\.whl reports Version: 0\.3"):
         check_wheel_name(stage.context, "small-0.3-py3-none-any.whl")

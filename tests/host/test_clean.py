@@ -180,17 +180,17 @@ def test_trees_of_a_recipe(tree: Path, tmp_path: Path) -> None:
     recipe = tmp_path / "torch.toml"
     recipe.write_text(f'name = "torch"\nversion = "1"\n[source]\ngit = "{tree.as_uri()}"\nref = "main"\n')
     assert find_trees(str(recipe), here=tmp_path) == (tree,)
-    with pytest.raises(UsageError, match="no source tree here"):
+    with pytest.raises(UsageError, match="no source tree found here"):
         find_trees(str(recipe), here=tmp_path / "empty")
 
 
 def test_the_command(tree: Path) -> None:
     runner = CliRunner()
     shown = runner.invoke(cli, ["clean", str(tree)], standalone_mode=False)
-    assert "nothing was changed: run with --yes to do it" in shown.stdout
+    assert "nothing was changed: run again with --yes to apply this" in shown.stdout
     assert (tree / "build").exists()
     done = result_of(runner.invoke(cli, ["clean", str(tree), "--yes", "--json"], standalone_mode=False).stdout)
     assert done["trees"][0]["done"] is True
     assert not (tree / "build").exists()
-    with pytest.raises(UsageError, match="exclude each other"):
+    with pytest.raises(UsageError, match="cannot be combined"):
         runner.invoke(cli, ["clean", str(tree), "--all", "--build"], standalone_mode=False, catch_exceptions=False)

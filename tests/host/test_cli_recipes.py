@@ -93,7 +93,7 @@ def test_check_tells_all_errors_of_all_recipes(folder: Path, capsys: pytest.Capt
     assert out == "ok: small 1.0, 4 variants, 2 stages\n"
     assert "bad.toml:29: packages.small.from: unknown stage 'bond'" in err
     assert "bad.toml:36: tests.smoke.import: unknown key" in err
-    assert "no recipe file none.toml" in err
+    assert "recipe file none.toml does not exist" in err
 
 
 def test_check_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -141,14 +141,14 @@ def test_matrix_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["matrix", "small.toml", "-v", "py39-cpu"], "no variant matches 'py39-cpu'"),
         (["matrix", "small.toml", "--skip", "*"], "no variant is left"),
-        (["matrix", "small.toml", "--json", "--github"], "exclude each other"),
+        (["matrix", "small.toml", "--json", "--github"], "cannot be combined"),
         (["matrix", "torch-scattr"], "did you mean 'torch-scatter'?"),
         (["matrix", "smal.toml"], "did you mean small.toml?"),
         (["matrix", "small"], "for the file in this folder, write small.toml"),
         (["matrix", "none/small.toml"], "folder none does not exist"),
         (["matrix", "./"], "is a folder"),
         (["check"], "Missing argument"),
-        (["schema", "wheels"], "no schema of 'wheels'"),
+        (["schema", "wheels"], "no schema exists for 'wheels'"),
     ],
 )
 def test_bad_usage(folder: Path, capsys: pytest.CaptureFixture[str], args: list[str], message: str) -> None:

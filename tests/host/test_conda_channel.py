@@ -120,7 +120,9 @@ def test_a_file_of_two_packages_is_an_error(local: Path, tmp_path: Path) -> None
     put(ours, demo(name="one"), [text("lib/x", b"1")])
     put(ours, demo(name="two"), [text("lib/x", b"2")])
     index(ours)
-    with pytest.raises(StageError, match=r"1 files are in two packages, so one of each was set aside: .*lib/x"):
+    with pytest.raises(
+        StageError, match=r"1 files are in two packages each, so only one copy of them was installed: .*lib/x"
+    ):
         install(tmp_path, ours, local / "conda", specs=["one", "two"])
 
 

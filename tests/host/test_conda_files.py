@@ -281,7 +281,7 @@ def test_compiling_gives_the_same_bytes_however_many_at_once() -> None:
     assert [path.rpartition("/")[2] for path, _ in runs[0].skipped] == ["broken.py", "null.py", "placed.py"]
     assert "SyntaxError" in runs[0].skipped[0][1]
     assert len(runs[0].files) == 9
-    with pytest.raises(HostError, match=r"files for 3\.9 need that version"):
+    with pytest.raises(HostError, match=r"compiling files for 3\.9 requires that version"):
         compile_pyc(files, interpreter, python="3.9", environ=os.environ)
 
 

@@ -94,7 +94,7 @@ def test_a_place_that_does_not_answer_or_has_nothing_is_named(demo: Any, tmp_pat
     with pytest.raises(demo.HostError) as caught:
         demo.find_wheel(demo.Requirement("torch==2.13.0+cpu"), (), settings, further=())
     (problem,) = caught.value.problems
-    assert "can be had: no answer from 127.0.0.1: " in problem.message
+    assert "can be had: no response from 127.0.0.1: " in problem.message
     assert problem.message.endswith(f"; not in {tmp_path}/wheels")
     assert "\n" not in problem.message
 

@@ -31,4 +31,4 @@ def test_its_former_name_leads_to_it() -> None:
     for words in (["dev", "rebuild", "src", "--json"], ["dev", "rebuild"]):
         shown = CliRunner().invoke(cli, words)
         assert shown.exit_code == 2
-        assert f"'dev rebuild' is a command of its own now: axletree {' '.join(words[1:])}\n" in shown.output
+        assert f"'dev rebuild' is now a separate command: axletree {' '.join(words[1:])}\n" in shown.output

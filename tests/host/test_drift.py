@@ -154,7 +154,7 @@ def test_a_shallow_clone_and_one_without_tags(tree: Tree) -> None:
     missing = vendored(facts, "sleef")
     assert missing.note == "not checked out; only its commit is known"
     assert missing.text == sleef.git("rev-parse", "HEAD")
-    told = "submodules that are not checked out, so only their commits are known: third_party/sleef; "
+    told = "only the commits are known of submodules that are not checked out: third_party/sleef; "
     assert facts.notes == (f"{told}check them out with `git submodule update --init --recursive`",)
     assert tree.read().notes == ()
     assert "its clone has no tags" in vendored(tree.read(), "sleef").note
@@ -221,7 +221,7 @@ def test_a_plain_tree_has_what_its_files_say(tree: Tree) -> None:
 
 def test_changed_files_are_told(tree: Tree) -> None:
     tree.main.write(version_dot_txt="1.2.0\n\n")
-    assert tree.read().notes == ("changed since the commit, read with the changes: version.txt",)
+    assert tree.read().notes == ("files that changed since the commit were read with their changes: version.txt",)
 
 
 def test_nothing_of_a_hostile_repository_runs(tree: Tree, tmp_path: Path) -> None:
@@ -275,11 +275,11 @@ def test_links_out_of_the_tree_are_not_followed(tree: Tree, tmp_path: Path) -> N
 
 
 def test_what_is_no_source_is_an_error(tree: Tree, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no source folder"):
+    with pytest.raises(UsageError, match="source folder does not exist"):
         tree.read(tmp_path / "none")
     empty = tmp_path / "empty"
     git(tmp_path, "init", "-q", str(empty))
-    with pytest.raises(UsageError, match="without a commit"):
+    with pytest.raises(UsageError, match="without commits"):
         tree.read(empty)
     (tmp_path / "broken" / ".git").mkdir(parents=True)
     with pytest.raises(HostError, match="git rev-parse failed"):

@@ -97,7 +97,7 @@ def test_a_killed_stage_runs_again_alone_and_with_one_job(store: Store) -> None:
     assert [(each.stage, each.grant.jobs) for each in play.started] == [("lib", 8), ("lib", 1), ("other", 8)]
     assert [(e.stage, e.status) for e in events if isinstance(e, StageFinished)] == [("lib", "done"), ("other", "done")]
     assert [e.message for e in events if isinstance(e, StageProgress)] == [
-        "killed, most likely for lack of memory: it runs again, alone and with one job"
+        "killed, most likely because memory ran out; running it again on its own with a single job"
     ]
 
 
@@ -106,5 +106,7 @@ def test_a_stage_that_is_killed_alone_as_well_has_failed_and_says_so(store: Stor
     result, _ = run(plan_of("lib"), play)
     assert len(play.started) == 2
     (failure,) = result.failures
-    assert failure.message == "killed; it already ran alone with one job, after it had been killed before"
+    assert (
+        failure.message == "killed; the stage had already been killed once and run again on its own with a single job"
+    )
     assert result.exit_code == 1

@@ -65,7 +65,7 @@ def test_names_of_libraries(library: Path, tmp_path: Path) -> None:
     assert edit(library, "--remove-needed", piece, "--replace-needed", "libm.so.6=libm-1.so.6") == [
         "needs no longer: libm.so.6, libpiece.so",
         "needs now: libm-1.so.6",
-        "symbol versions: of libm.so.6 -> of libm-1.so.6",
+        "libraries of symbol versions: libm.so.6 -> libm-1.so.6",
     ]
     assert printed(library)[0] == ["libm-1.so.6", "libc.so.6"]
     versions = run("readelf", "-VW", library)
@@ -79,10 +79,10 @@ def test_names_of_libraries(library: Path, tmp_path: Path) -> None:
         ((), "nothing to change\n  hint: give --rpath, "),
         (("--rpath", "a", "--no-rpath"), "one of --rpath, --runpath and --no-rpath"),
         (("--runpath", "a", "--rpath", "b"), "one of --rpath, --runpath and --no-rpath"),
-        (("--rpath", ""), "the search path is empty\n  hint: --no-rpath removes it"),
+        (("--rpath", ""), "the search path is empty\n  hint: use --no-rpath to remove it"),
         (("--replace-needed", "libm.so.6"), "is not a pair of names\n  hint: write OLD=NEW"),
-        (("--replace-needed", "a=b", "--replace-needed", "a=c"), "gives the same library two new names"),
-        (("--add-needed", "a", "--remove-needed", "a"), "a cannot be removed and added or replaced at the same time"),
+        (("--replace-needed", "a=b", "--replace-needed", "a=c"), "gives two new names to the same library"),
+        (("--add-needed", "a", "--remove-needed", "a"), "a cannot be both removed and added or replaced"),
     ],
 )
 def test_what_can_not_be_asked_for(library: Path, words: tuple[str, ...], message: str) -> None:

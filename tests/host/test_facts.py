@@ -271,7 +271,7 @@ def test_a_probe_that_never_answers_takes_only_itself_away(tmp_path: Path, monke
         facts = gather_facts(FakeHost(tmp_path / "root").access, taken=NOW, version="1")
     finally:
         until.set()
-    assert facts.sources["disks"] == "the probe failed: no answer in 5 s"
+    assert facts.sources["disks"] == "the probe failed: no response within 5 s"
     assert facts.disks is None
     assert facts.toolchain.compilers == ()
 

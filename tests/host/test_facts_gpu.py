@@ -200,9 +200,9 @@ def test_the_three_faces_of_a_driver_that_does_not_fit(host: FakeHost) -> None:
 
 
 def test_a_driver_that_hangs_leaves_the_rest(host: FakeHost) -> None:
-    found = driver(host, Answer(code=None, why="no answer in 30 s"), Answer(code=-11, err=""))
+    found = driver(host, Answer(code=None, why="no response within 30 s"), Answer(code=-11, err=""))
     assert (found.module, found.nvml, found.init, found.gpus) == ("none", None, None, None)
-    assert "no answer in 30 s" in found.sources["nvml"]
+    assert "no response within 30 s" in found.sources["nvml"]
     assert "exit code -11" in found.sources["init"]
 
 

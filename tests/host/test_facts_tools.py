@@ -99,10 +99,10 @@ def test_why_a_compiler_fails_is_told(host: FakeHost) -> None:
 
 def test_a_compiler_that_hangs_is_not_said_to_be_broken(host: FakeHost) -> None:
     gcc(host, "/usr/bin/g++")
-    host.programs["/usr/bin/g++"] = Answer(code=None, why="no answer in 30 s")
+    host.programs["/usr/bin/g++"] = Answer(code=None, why="no response within 30 s")
     (found,) = find_compilers(host.access)
     assert (found.works, found.openmp) == (None, None)
-    assert "no answer in 30 s" in found.sources["works"]
+    assert "no response within 30 s" in found.sources["works"]
 
 
 def test_a_compiler_that_does_not_start(host: FakeHost) -> None:
@@ -256,7 +256,7 @@ def test_a_broken_pip_configuration_is_a_reason_not_a_failure(host: FakeHost) ->
     host.write("/etc/pip.conf", "no section\n")
     found = packaging_facts(host.access)
     assert found.index_url is None
-    assert "not a pip configuration file" in found.sources["index_url"]
+    assert "not a valid pip configuration file" in found.sources["index_url"]
 
 
 def test_git_settings_that_change_a_checkout(host: FakeHost) -> None:
@@ -315,7 +315,7 @@ def test_programs_are_bounded_with_all_that_they_started(tmp_path: Path) -> None
     script.chmod(0o755)
     answer = run_program([str(script)], environ=os.environ, seconds=0.5)
     assert (answer.code, answer.out) == (None, "begun\n")
-    assert answer.trouble == "no answer in 0.5 s"
+    assert answer.trouble == "no response within 0.5 s"
 
 
 def test_programs_that_do_not_start_say_why(tmp_path: Path) -> None:

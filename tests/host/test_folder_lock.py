@@ -45,7 +45,7 @@ def test_whoever_waits_says_for_whom(tmp_path: Path) -> None:
     with folder_locks([tmp_path], lambda _: None), holder(tmp_path) as process:
         expected = f"({os.getpid()} on {os.uname().nodename})"
         text = said(process)
-        assert text == f"waiting for another axletree process that writes to {tmp_path} (process {expected[1:]}"
+        assert text == f"waiting for another axletree process that is writing to {tmp_path} (process {expected[1:]}"
         assert process.stdin is not None
         waiting = process
         threading.Thread(target=waiting.kill).start()
@@ -58,7 +58,7 @@ def test_one_folder_under_several_names_is_one_lock(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(folder)
     spellings = [folder, tmp_path / "link", folder / ".." / "dist", folder / "."]
     with folder_locks(spellings, pytest.fail), holder(tmp_path / "link") as process:
-        assert said(process).startswith("waiting for another axletree process that writes to ")
+        assert said(process).startswith("waiting for another axletree process that is writing to ")
         process.kill()
 
 
@@ -111,7 +111,7 @@ def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(fcntl, "flock", flock)
     with pytest.raises(HostError, match="cannot be locked: its file system does not support locks") as caught:
         add_to_roots([tmp_path], list, durable=False, note=pytest.fail)
-    assert "mount this one with lock support" in str(caught.value.problems[0].hint)
+    assert "mount this file system with support for locks" in str(caught.value.problems[0].hint)
 
 
 def test_a_lock_that_is_a_link_is_not_written_through(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_what_is_missing_is_said_with_what_there_is(tmp_path: Path) -> None:
         find_interpreter("3.97t", environ=environ(tmp_path))
     text = str(caught.value)
     where = f"on PATH, in {tmp_path}/.pyenv/versions or among uv's interpreters"
-    assert text.startswith(f"no CPython 3.97t on this machine, {where}; found:")
+    assert text.startswith(f"CPython 3.97t is not {where}; found:")
     assert "3.98.1 at " in text
     assert f"{FULL} at " in text
     assert "`uv python install 3.97t`" in text
@@ -103,13 +103,13 @@ def test_all_that_are_missing_are_said_at_once(tmp_path: Path) -> None:
     with pytest.raises(HostError) as caught:
         find_interpreters(["3.97", HERE, "3.96"], environ=environ(tmp_path))
     (problem,) = caught.value.problems
-    assert problem.message.startswith("no CPython 3.97, 3.96 on PATH, ")
+    assert problem.message.startswith("CPython 3.97, 3.96 is not on PATH, ")
     assert problem.message.count(f"{FULL} at ") == 1
-    assert problem.hint == "`uv python install 3.97 3.96` or `pyenv install 3.97 3.96` brings them"
+    assert problem.hint == "run `uv python install 3.97 3.96` or `pyenv install 3.97 3.96`"
 
 
 def test_what_is_no_version_is_a_usage_error(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="not a Python version: 'cp311'"):
+    with pytest.raises(UsageError, match="not a valid Python version: 'cp311'"):
         find_interpreter("cp311", environ=environ(tmp_path))
 
 

@@ -179,7 +179,7 @@ def test_a_local_version_is_never_met_by_another(resolve: Resolver, server: Serv
         )
     text = str(caught.value)
     assert "torch==2.13.0+cpu" in text
-    assert f"also searched {server.address}/pytorch" in text
+    assert f"{server.address}/pytorch was searched too" in text
     assert "╰" not in text
     assert caught.value.exit_code == 2
 
@@ -243,14 +243,14 @@ def test_a_conflict_is_one_readable_error(resolve: Resolver, tmp_path: Path) -> 
 
 def test_a_source_distribution_is_not_built(resolve: Resolver, server: Server) -> None:
     server.add_project("tiny-one", {"tiny_one-1.0.tar.gz": b"x"})
-    with pytest.raises(RecipeError, match=r"(?s)requirements cannot be met.*wheel"):
+    with pytest.raises(RecipeError, match=r"(?s)requirements cannot be satisfied.*wheel"):
         resolve("tiny-one", index=f"{server.address}/simple")
 
 
 def test_an_index_that_does_not_answer_is_a_trouble_of_the_host(resolve: Resolver) -> None:
     with serve() as stopped:
         address = stopped.address
-    with pytest.raises(HostError, match="a package index does not answer"):
+    with pytest.raises(HostError, match="a package index did not respond"):
         resolve("tiny-one", index=f"{address}/simple")
 
 
@@ -263,5 +263,5 @@ def test_what_is_no_requirement_is_refused(resolve: Resolver, text: str) -> None
 def test_an_interpreter_without_a_fitting_wheel(resolve: Resolver, interpreter: Interpreter, tmp_path: Path) -> None:
     write_wheel(tmp_path / "w", "tiny-one", "1.0", tag=str(next(iter(sys_tags()))))
     resolve.interpreter = msgspec.structs.replace(interpreter, version="3.9.1")
-    with pytest.raises(RecipeError, match=r"no wheel of tiny-one 1\.0 fits"):
+    with pytest.raises(RecipeError, match=r"no wheel for tiny-one 1\.0 is compatible with"):
         resolve("tiny-one", links=tmp_path / "w")

@@ -50,7 +50,7 @@ def test_a_stage_whose_record_is_of_another_version_says_so(recipe: Path) -> Non
     for stage in before.plan.stages:
         store.last_path(stage, before.plan.recipe).write_text('{"schema": 1, "stage": "lib"}\n')
     reasons = {stage.why for stage in planned_stages(plan(recipe))}
-    assert reasons == {("another version of Axletree wrote its last result",)}
+    assert reasons == {("a different version of Axletree produced its last result",)}
 
 
 def test_a_lock_of_a_newer_version_names_the_command_that_makes_one(recipe: Path) -> None:

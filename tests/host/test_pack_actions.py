@@ -323,11 +323,11 @@ def metadata_in(made: zipfile.ZipFile | str) -> list[str]:
 
 def test_what_was_built_is_not_called_otherwise_in_silence(store: Store, tmp_path: Path) -> None:
     source = tree(store, tmp_path, {"small/__init__.py": b"", **DIST_INFO})
-    said = "small-1.0.dist-info/METADATA says"
+    said = "small-1.0.dist-info/METADATA reports"
     cases: dict[str, dict[str, Any]] = {
-        f"name: the recipe says little, but {said} Name: small": {"name": "little"},
-        f"version: the recipe says 1.1, but {said} Version: 1.0": {"version": "1.1+cpu"},
-        f"requires: the recipe says torch>=1; extra == 'gpu', but {said} Requires-Dist: torch>=2; extra == \"gpu\"": {
+        f"name: the recipe sets little, but {said} Name: small": {"name": "little"},
+        f"version: the recipe sets 1.1, but {said} Version: 1.0": {"version": "1.1+cpu"},
+        f"requires: the recipe sets torch>=1; extra == 'gpu', but {said} Requires-Dist: torch>=2; extra == \"gpu\"": {
             "requires": ["torch>=1; extra == 'gpu'"]
         },
     }
@@ -352,7 +352,7 @@ def test_pythons_of_the_recipe_count_where_the_project_names_none(store: Store, 
     assert "Requires-Python: >=3.10" in metadata_in(wheel(store, source))
     failed = str(wheel(store, source, package=described(requires_python=">=3.9")))
     assert (
-        "requires-python: the recipe says >=3.9, but small-1.0.dist-info/METADATA says Requires-Python: >=3.10"
+        "requires-python: the recipe sets >=3.9, but small-1.0.dist-info/METADATA reports Requires-Python: >=3.10"
         in failed
     )
     lines = metadata_in(wheel(store, source, package=described(requires_python=">=3.9", relabel=True)))
@@ -364,7 +364,7 @@ def test_a_part_beside_the_whole_has_its_own_name(store: Store, tmp_path: Path) 
     both = {name: Taken(files=(f"{name}/**",)) for name in ("small", "extra")}
     assert "Name: extra" in metadata_in(wheel(store, source, package=described(name="extra"), siblings=both))
     assert "Name: small" in metadata_in(wheel(store, source, siblings=both))
-    assert "version: the recipe says 2, but" in str(
+    assert "version: the recipe sets 2, but" in str(
         wheel(store, source, package=described(name="extra", version="2"), siblings=both)
     )
 
@@ -373,7 +373,7 @@ def test_a_wheel_for_another_python_is_no_wheel_of_the_variant(store: Store, tmp
     tags = b"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: cp38-cp38-linux_x86_64\n"
     source = tree(store, tmp_path, {"small/a.py": b"", **DIST_INFO, "small-1.0.dist-info/WHEEL": tags})
     failed = str(wheel(store, source, axes={"python": PYTHON}))
-    assert f"the variant is for Python {PYTHON}, but the build is for cp38-cp38-linux_x86_64" in failed
+    assert f"the variant is for Python {PYTHON}, but the files were built for cp38-cp38-linux_x86_64" in failed
     assert isinstance(wheel(store, source), zipfile.ZipFile)
 
 
@@ -384,7 +384,7 @@ def test_a_distribution_that_conda_calls_otherwise_keeps_its_name_in_there(store
     assert "site-packages/torch-1.0.dist-info/METADATA" in paths(facts)
     failed = conda(store, source, package=described(name="gizmo"), form=wanted(name="gizmo"))
     assert isinstance(failed, str)
-    assert "name: the recipe says gizmo, but torch-1.0.dist-info/METADATA says Name: torch" in failed
+    assert "name: the recipe sets gizmo, but torch-1.0.dist-info/METADATA reports Name: torch" in failed
 
 
 def test_a_prefix_with_another_version_inside_is_refused(store: Store, tmp_path: Path) -> None:
@@ -393,7 +393,7 @@ def test_a_prefix_with_another_version_inside_is_refused(store: Store, tmp_path:
     package = described(name="pytorch")
     failed = conda(store, source, package=package, form=wanted(name="pytorch", version="2.7.0", layout="prefix"))
     assert isinstance(failed, str)
-    assert f"the recipe says 2.7.0, but {SITE}/torch-2.6.0+cpu.dist-info/METADATA says Version: 2.6.0+cpu" in failed
+    assert f"the recipe sets 2.7.0, but {SITE}/torch-2.6.0+cpu.dist-info/METADATA reports Version: 2.6.0+cpu" in failed
     made(conda(store, source, package=package, form=wanted(name="pytorch", version="2.6.0", layout="prefix")))
 
 
@@ -527,7 +527,7 @@ def test_a_conda_package_keeps_the_bill(store: Store, tmp_path: Path) -> None:
 def test_metadata_without_its_files_is_told(store: Store, tmp_path: Path, lacking: str) -> None:
     path = f"small-1.0.dist-info/{lacking}"
     files = {name: data for name, data in DIST_INFO.items() if name != path}
-    message = f"{path}: the tree has metadata, but not this file"
+    message = f"{path}: the tree contains metadata, but this file is missing"
     assert message in str(wheel(store, tree(store, tmp_path, {"x.py": b"", **files})))
 
 

@@ -99,7 +99,7 @@ def test_a_stage_tells_what_has_no_effect_and_refuses_what_upstream_refuses() ->
     check_variables(wrong, msgspec.structs.replace(era, pytorch=False), "setup.py", say=said.append)
     check_variables(wrong, era, "cmake", say=said.append)
     old = msgspec.structs.replace(era, libtorchless=False, libtorch_wheel=False)
-    with pytest.raises(StageError, match="BUILD_PYTHON_ONLY: is unknown to this PyTorch"):
+    with pytest.raises(StageError, match="BUILD_PYTHON_ONLY: is not recognized by this version of PyTorch"):
         check_variables({"BUILD_PYTHON_ONLY": "1"}, old, "setup.py", say=said.append)
     check_variables({"BUILD_PYTHON_ONLY": "0"}, old, "setup.py", say=said.append)
     assert len(said) == 1

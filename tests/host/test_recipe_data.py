@@ -125,4 +125,4 @@ def test_matrix_of_a_preset_that_is_not_there(with_presets: Path, capsys: pytest
     assert "recipe small has no preset 'conda-forge-2024'\n  hint: did you mean 'conda-forge-2024-12'?" in err
     code, _, err = call(capsys, "matrix", with_presets, "--preset", "conda-forge-2024-12", "--github")
     assert code == 2
-    assert "--preset and --github exclude each other" in err
+    assert "--preset and --github cannot be combined" in err

@@ -54,16 +54,22 @@ def test_each_command_has_a_usage(site: Site) -> None:
         (["path", "--root", "--bin"], "rocm-sdk path: argument --bin: not allowed with argument --root"),
         (["nothing"], "rocm-sdk: argument COMMAND: invalid choice: 'nothing'"),
         (["init", "--link-mode", "magic"], "rocm-sdk init: argument --link-mode: invalid choice: 'magic'"),
-        (["select", "nothing"], "rocm-sdk: not an extra of rocm: nothing; known: devel, device, device-all, "),
+        (
+            ["select", "nothing"],
+            "rocm-sdk: rocm does not provide these extras: nothing; available: devel, device, device-all, ",
+        ),
         (["select", "--for", "gfx9999"], "rocm-sdk: --for=gfx9999 is not one of gfx1100, gfx110x, gfx942, gfx94x"),
         (["select", "--lock", "x.txt"], "rocm-sdk: --lock needs --find-links DIR or --index-url URL"),
         (["select", "--find-links", "."], "rocm-sdk: --find-links and --index-url need --lock"),
-        (["select", "--lock", "x.toml", "--find-links", "."], "rocm-sdk: x.toml: the name must be pylock.toml"),
+        (
+            ["select", "--lock", "x.toml", "--find-links", "."],
+            "rocm-sdk: x.toml is not a valid lock file name: it must be pylock.toml",
+        ),
         (
             ["framework", "init-file", "x.py", "--preload", "amdhip65"],
-            "rocm-sdk: not a library of rocm: amdhip65; known: ",
+            "rocm-sdk: rocm does not include these libraries: amdhip65; available: ",
         ),
-        (["framework", "requirement", "--extra", "x"], "rocm-sdk: not an extra of rocm: x; known: "),
+        (["framework", "requirement", "--extra", "x"], "rocm-sdk: rocm does not provide these extras: x; available: "),
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_code_2(site: Site, words: list[str], said: str) -> None:
@@ -78,7 +84,7 @@ def test_what_the_host_lacks_is_one_line_and_exit_code_1(tmp_path: Path) -> None
     site = make_site(tmp_path, only=[])
     done = site.command("path", "--root")
     assert (done.returncode, done.stdout) == (1, "")
-    said = "rocm-sdk: no package of rocm with a root is installed: "
+    said = "rocm-sdk: no package that provides the root of rocm is installed: "
     assert done.stderr == said + pip_hint("'rocm[devel]==7.1.0'") + "\n"
     (site.folder / "rocm_sdk/_sdk.json").write_text("[]")
     broken = site.command("version")
@@ -90,7 +96,7 @@ def test_what_the_host_lacks_is_one_line_and_exit_code_1(tmp_path: Path) -> None
 
 def test_report_13_without_the_devel_package_the_root_is_that_of_the_core_with_a_note(site: Site) -> None:
     core = site.folder / "_rocm_sdk_core"
-    note = "rocm-sdk: rocm-sdk-devel is not installed, so this is the folder of core, without headers"
+    note = "rocm-sdk: rocm-sdk-devel is not installed, so this is the folder of core, which does not contain headers"
     for option, place in (("--root", core), ("--bin", core / "bin")):
         done = site.command("path", option)
         assert (done.returncode, Path(done.stdout.strip())) == (0, place)
@@ -247,7 +253,7 @@ def test_a_program_that_is_gone_is_one_line_and_exit_code_127(tmp_path: Path) ->
     place.unlink()
     done = script(site, "rocminfo")
     assert (done.returncode, done.stdout) == (127, "")
-    assert done.stderr == f"rocminfo: {place} is missing: install rocm-sdk-core again\n"
+    assert done.stderr == f"rocminfo: {place} is missing: reinstall rocm-sdk-core\n"
 
 
 def test_a_console_script_of_another_version_is_one_line(tmp_path: Path) -> None:
@@ -256,4 +262,4 @@ def test_a_console_script_of_another_version_is_one_line(tmp_path: Path) -> None
     about.write_text(about.read_text().replace('"rocminfo"', '"rocm_info"'))
     done = script(site, "rocminfo")
     assert done.returncode == 127
-    assert done.stderr == "rocminfo: rocm-sdk-core does not have it: install the same version of rocm\n"
+    assert done.stderr == "rocminfo: rocm-sdk-core does not contain this program: install the same version of rocm\n"

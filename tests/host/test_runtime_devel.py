@@ -162,7 +162,7 @@ def test_a_link_mode_that_does_not_work_here_says_so(site: Site) -> None:
         assert not is_same(site.folder / ROOT / "bin/hipcc", site.folder / "_rocm_sdk_core/bin/hipcc")
         return
     assert done.stderr.startswith("rocm-sdk: link mode reflink does not work here: ")
-    assert done.stderr.endswith("(use auto to choose a mode that works)\n")
+    assert done.stderr.endswith("(use `auto` to select a mode that works)\n")
     assert names_beside(site) == []
     assert ROOT not in records(site.folder)
 
@@ -220,14 +220,18 @@ def test_packages_for_gpus_of_another_version_are_left_out_and_told(tmp_path: Pa
         tmp_path, versions={"device-gfx1100": "7.0.0"}, only=["core", "libraries", "devel", "device-gfx1100"]
     )
     done = site.command("init")
-    assert done.stderr == "rocm-sdk: rocm-sdk-device-gfx1100 is 7.0.0, rocm-sdk-devel 7.1.0: left out\n"
+    assert (
+        done.stderr == "rocm-sdk: rocm-sdk-device-gfx1100 7.0.0 is left out because rocm-sdk-devel has version 7.1.0\n"
+    )
     assert not (site.folder / ROOT / "lib/librocsparse.so.1").exists()
     assert site.command("init", "--quiet").stderr == ""
 
 
 def test_other_packages_of_another_version_are_refused(tmp_path: Path) -> None:
     site = make_site(tmp_path, versions={"core": "7.0.0"})
-    with pytest.raises(_sdk.SdkError, match=r"rocm-sdk-core is 7\.0\.0, but rocm-sdk-devel 7\.1\.0: PIP_CONFIG"):
+    with pytest.raises(
+        _sdk.SdkError, match=r"rocm-sdk-core has version 7\.0\.0, but rocm-sdk-devel has version 7\.1\.0: PIP_CONFIG"
+    ):
         expand(site)
     assert not os.path.lexists(site.folder / ROOT)
     post = make_site(tmp_path / "post", versions={"core": "7.1.0.post1"})
@@ -409,7 +413,7 @@ def test_deinit_leaves_what_was_there_before(site: Site) -> None:
     done = site.command("deinit")
     assert (done.returncode, done.stderr) == (
         0,
-        "rocm-sdk: also removing files added by others: made by a tool\n",
+        "rocm-sdk: also removing files that do not belong to the SDK: made by a tool\n",
     )
     assert snapshot(site.folder) == before
     assert site.command("deinit").returncode == 0
@@ -429,7 +433,7 @@ def test_deinit_after_one_that_was_killed_under_the_same_process_number(site: Si
 def test_deinit_does_not_touch_what_is_no_tree(site: Site) -> None:
     (site.folder / ROOT).mkdir()
     (site.folder / ROOT / "notes").write_text("mine")
-    with pytest.raises(_sdk.SdkError, match="is not a devel tree of this SDK: remove it yourself"):
+    with pytest.raises(_sdk.SdkError, match="is not a devel tree of this SDK: remove it manually"):
         _devel.deinit(loaded(site))
     assert (site.folder / ROOT / "notes").read_text() == "mine"
 
@@ -523,7 +527,7 @@ def test_a_failure_half_way_leaves_nothing_that_counts(site: Site, monkeypatch: 
 def test_room_is_looked_for_before_anything_is_made(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     usage = shutil.disk_usage(site.folder)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1 << 20))
-    with pytest.raises(_sdk.SdkError, match="has 1 MB left, but the devel tree needs 33 MB"):
+    with pytest.raises(_sdk.SdkError, match=r"only 1 MB are free in .*, but the devel tree needs 33 MB"):
         expand(site)
     assert not os.path.lexists(site.folder / ROOT)
 

@@ -49,10 +49,10 @@ HOSTILE: list[tuple[list[tuple[str, bytes, str]], str]] = [
     ([("..", FOLDER, "")], "is not a path inside the tree"),
     ([("lib\\..\\x", FILE, "")], "has a name that is not allowed on every system"),
     ([("C:x", FILE, "")], "has a name that is not allowed on every system"),
-    ([("_devel.json", FILE, "")], "is a file reserved for the expansion"),
+    ([("_devel.json", FILE, "")], "has a name that is reserved for the runtime's own files"),
     (
         [("_devel_members.json", FOLDER, ""), ("_devel_members.json/x", FILE, "")],
-        "is a file reserved for the expansion",
+        "has a name that is reserved for the runtime's own files",
     ),
     ([("dev", tarfile.CHRTYPE, "")], "is not a file, folder or symbolic link"),
     ([("dev", tarfile.BLKTYPE, "")], "is not a file, folder or symbolic link"),
@@ -67,8 +67,8 @@ HOSTILE: list[tuple[list[tuple[str, bytes, str]], str]] = [
     ([("x", LINK, "../rocm_sdk/_cli.py")], "outside the tree"),
     ([("x", LINK, "../pip")], "outside the tree"),
     ([("x", LINK, "../_rocm_sdk_core")], "outside the tree"),
-    ([("x", LINK, "y"), ("y", LINK, "x")], "is part of a loop"),
-    ([("x", LINK, "x/y")], "is part of a loop"),
+    ([("x", LINK, "y"), ("y", LINK, "x")], "is part of a loop of links"),
+    ([("x", LINK, "x/y")], "is part of a loop of links"),
     ([("a/b", FOLDER, ""), ("up", LINK, "a/b"), ("x", LINK, "up/../../../rocm_sdk/_cli.py")], "outside the tree"),
     ([("a/s", LINK, "../.."), ("x", LINK, "a/s/pip")], "outside the tree"),
     ([("x", FILE, ""), ("x", FILE, "")], "occurs twice"),
@@ -124,7 +124,7 @@ def test_a_damaged_payload_leaves_no_tree(tmp_path: Path, damage: Callable[[byte
     plain.unlink()
     (plain.parent / name).write_bytes(lzma.compress(content)[:-20] if name.endswith("xz") else content)
     before = snapshot(site.folder)
-    with pytest.raises(SdkError, match="install its package again"):
+    with pytest.raises(SdkError, match="reinstall its package"):
         expand(site)
     assert snapshot(site.folder) == before
 
@@ -144,7 +144,7 @@ def test_a_payload_that_is_gone_is_told_but_does_not_take_the_tree_with_it(tmp_p
     assert expand(site) == root
     done = site.command("repair")
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-    assert "_devel.tar is missing: install the devel package again" in done.stderr
+    assert "_devel.tar is missing: reinstall the devel package" in done.stderr
 
 
 def test_what_the_user_s_mask_forbids_stays_forbidden(tmp_path: Path) -> None:

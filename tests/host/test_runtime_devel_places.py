@@ -123,7 +123,7 @@ def test_a_read_only_site_with_a_tree_needs_no_cache(site: Site, tmp_path: Path)
     assert isolated(READ_ONLY + path, site.folder, ROCM_SDK_LINK_MODE="symlink") == [str(root)]
     said = isolated(READ_ONLY + '"$PY" -m rocm_sdk repair 2>&1 || echo "exit code $?"', site.folder)
     assert said == [
-        f"rocm-sdk: {root} is read-only for this user: repair it as the user who installed it",
+        f"rocm-sdk: {root} is read-only for this user: run the repair as the user who installed it",
         "exit code 1",
     ]
     assert not (tmp_path / "cache").exists()
@@ -173,7 +173,7 @@ def test_report_1_hard_links_in_layers_are_told_by_doctor(tmp_path: Path) -> Non
     "$PY" -c 'from rocm_sdk import _devel; from rocm_sdk._sdk import this_sdk; print(_devel.state(this_sdk()).problems)'
     """
     (said,) = isolated(script, tmp_path)
-    assert "has hard links on overlayfs, where they become copies: run rocm-sdk init --link-mode symlink" in said
+    assert "has hard links on overlayfs, which turns them into copies: run rocm-sdk init --link-mode symlink" in said
 
 
 @pytest.fixture
@@ -191,7 +191,7 @@ def test_a_package_on_another_file_system_is_linked_symbolically(site: Site, els
     shutil.move(core, elsewhere / "core")
     core.symlink_to(elsewhere / "core")
     with pytest.raises(
-        SdkError, match=r"link mode hardlink does not work here: .*\(use auto to choose a mode that works\)"
+        SdkError, match=r"link mode hardlink does not work here: .*\(use `auto` to select a mode that works\)"
     ):
         expand(site, link_mode="hardlink")
     root = expand(site)

@@ -100,7 +100,7 @@ def test_a_host_that_is_well_has_nothing_but_notes(site: Site, tmp_path: Path) -
     found = look(site, make_host(tmp_path, 90402))
     assert codes(found) == set()
     assert only(found, "choice").text == (
-        "GPU code of libraries comes from rocm-sdk-device-gfx942: the smallest that has code for gfx942"
+        "GPU code for libraries comes from rocm-sdk-device-gfx942: the smallest package that has code for gfx942"
     )
 
 
@@ -166,7 +166,7 @@ def test_report_10_an_integrated_gpu_that_is_first(site: Site, tmp_path: Path) -
     host = make_host(tmp_path, 100306, 110000, integrated=[100306])
     found = only(look(site, host), "integrated-first")
     assert (found.level, found.next) == ("warning", "export HIP_VISIBLE_DEVICES=1")
-    assert "gfx1036, part of the processor, is device 0; gfx1100 is 1" in found.text
+    assert "device 0 is gfx1036, which is integrated into the processor; device 1 is gfx1100" in found.text
     assert codes(look(site, replace(host, environ={"HIP_VISIBLE_DEVICES": "1"}))) == set()
     behind = make_host(tmp_path / "behind", 110000, 100306, integrated=[100306])
     assert codes(look(site, behind)) == set()
@@ -175,7 +175,7 @@ def test_report_10_an_integrated_gpu_that_is_first(site: Site, tmp_path: Path) -
 def test_an_override_of_the_target(site: Site, tmp_path: Path) -> None:
     found = look(site, make_host(tmp_path, 90402, HSA_OVERRIDE_GFX_VERSION="11.0.0"))
     assert only(found, "override").next == "unset HSA_OVERRIDE_GFX_VERSION"
-    assert "the SDK has code for gfx942 itself" in only(found, "override").text
+    assert "the SDK has native code for gfx942" in only(found, "override").text
     one = look(site, make_host(tmp_path / "one", 110002, HSA_OVERRIDE_GFX_VERSION_1="11.0.0"))
     assert only(one, "override").next == "unset HSA_OVERRIDE_GFX_VERSION_1"
     assert "itself" not in only(one, "override").text
@@ -196,7 +196,7 @@ def test_gpus_that_no_installed_package_has_code_for(tmp_path: Path) -> None:
     assert "no installed package of libraries has code for gfx942" in found.text
     nothing = only(look(site, make_host(tmp_path / "other", 120001)), "no-code")
     assert (nothing.level, nothing.next) == ("error", "")
-    assert "rocm 7.1.0 contains none" in nothing.text
+    assert "rocm 7.1.0 does not provide any" in nothing.text
     second = only(look(site, make_host(tmp_path / "second", 110000, 90402)), "no-code")
     assert second.level == "warning"
     assert codes(look(site, make_host(tmp_path / "well", 110000))) == set()
@@ -231,7 +231,7 @@ def test_report_18_libraries_that_the_system_lacks(site: Site, tmp_path: Path) -
     host = replace(make_host(tmp_path), missing=("libc.so.6",))
     found = only(look(site, host), "system-library")
     assert (found.level, found.next) == ("warning", "install glibc")
-    assert "libc.so.6 is not on this system" in found.text
+    assert "libc.so.6 is missing from this system" in found.text
     assert "of rocm-sdk-core" in found.text
 
 
@@ -263,7 +263,7 @@ def test_another_copy_of_a_library_where_the_loader_looks_first(site: Site, tmp_
     other = compile_library(tmp_path / "libamd_comgr.so.3", source="int other(void) { return 0; }")
     found = only(look(site, make_host(tmp_path, LD_LIBRARY_PATH=f"/nowhere:{tmp_path}")), "shadowed")
     assert (found.level, found.next) == ("warning", "unset LD_LIBRARY_PATH")
-    assert f"LD_LIBRARY_PATH has {tmp_path}, where libamd_comgr.so.3 differs from the SDK's" in found.text
+    assert f"LD_LIBRARY_PATH contains {tmp_path}, whose libamd_comgr.so.3 differs from the SDK's" in found.text
     assert only(look(site, make_host(tmp_path / "x", LD_PRELOAD=str(other))), "shadowed").next == "unset LD_PRELOAD"
     own = f"{site.folder}/{CORE}/lib"
     assert codes(look(site, make_host(tmp_path / "own", LD_LIBRARY_PATH=own))) == set()
@@ -284,7 +284,7 @@ def test_programs_of_another_sdk_that_are_found_first(site: Site, tmp_path: Path
     (tmp_path / "rocm/bin/hipcc").chmod(0o755)
     host = make_host(tmp_path, PATH=f"/nowhere:{tmp_path}/rocm/bin:{site.scripts}")
     found = only(look(site, host), "other-programs")
-    assert found.text == f"hipcc on PATH is that of {tmp_path}/rocm/bin, not from this SDK"
+    assert found.text == f"PATH finds hipcc in {tmp_path}/rocm/bin instead of in this SDK"
     assert found.next == 'eval "$(rocm-sdk env)"'
     first = make_host(tmp_path / "first", PATH=f"{site.scripts}:{tmp_path}/rocm/bin")
     assert codes(look(site, first)) == set()
@@ -294,7 +294,7 @@ def test_mixed_versions(tmp_path: Path) -> None:
     site = make_site(tmp_path, only=["core", "libraries"], versions={"libraries": "7.0.0"})
     found = only(look(site, make_host(tmp_path)), "mixed-versions")
     assert (found.level, found.next) == ("error", pip_hint("'rocm[libraries]==7.1.0'"))
-    assert found.text == "rocm is 7.1.0, but rocm-sdk-libraries 7.0.0 is there"
+    assert found.text == "rocm has version 7.1.0, but rocm-sdk-libraries 7.0.0 is installed"
 
 
 def test_what_an_interrupted_update_left(tmp_path: Path) -> None:
@@ -417,7 +417,7 @@ def test_the_command_prints_findings_and_ends_with_1_where_one_is_an_error(tmp_p
     python = interpreter(version)
     done = site.command("doctor", python=python)
     assert (done.returncode, done.stderr) == (1, "")
-    assert done.stdout.startswith("ERROR    rocm is 7.1.0, but rocm-sdk-libraries 7.0.0 is there\n")
+    assert done.stdout.startswith("ERROR    rocm has version 7.1.0, but rocm-sdk-libraries 7.0.0 is installed\n")
     assert "\n         > " + pip_hint("'rocm[libraries]==7.1.0'") + "\n" in done.stdout
     assert done.stdout.endswith(f"rocm 7.1.0 in {site.folder}: 1 error, 1 warning\n")
     report: dict[str, Any] = json.loads(site.command("doctor", "--json", python=python).stdout)
@@ -440,5 +440,5 @@ def test_a_check_that_breaks_does_not_stop_the_others(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("    nodes = [", '    raise KeyError("what")\n    nodes = [', 1))
     done = site.command("doctor")
     assert "warning  a check failed to run: KeyError: 'what'" in done.stdout
-    assert "rocm-sdk-libraries 7.0.0 is there" in done.stdout
+    assert "rocm-sdk-libraries 7.0.0 is installed" in done.stdout
     assert "Traceback" not in done.stdout + done.stderr

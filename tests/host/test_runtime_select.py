@@ -103,7 +103,7 @@ def test_the_choice_is_explained_on_stderr_and_as_json(site: Site) -> None:
     assert done.stdout == "rocm[device-gfx1100]==7.1.0\n"
     assert done.stderr.splitlines() == [
         "rocm-sdk: set by ROCM_SDK_FORCE_GFX_ARCH=gfx1100",
-        "rocm-sdk: rocm-sdk-device-gfx1100: the smallest that has code for gfx1100",
+        "rocm-sdk: rocm-sdk-device-gfx1100: the smallest package that has code for gfx1100",
     ]
     assert json.loads(answer(site.command("select", "--json", env=gpus("gfx1100")))) == {
         "requirement": "rocm[device-gfx1100]==7.1.0",
@@ -114,7 +114,7 @@ def test_the_choice_is_explained_on_stderr_and_as_json(site: Site) -> None:
         "by": "detection",
         "reasons": [
             "set by ROCM_SDK_FORCE_GFX_ARCH=gfx1100",
-            "rocm-sdk-device-gfx1100: the smallest that has code for gfx1100",
+            "rocm-sdk-device-gfx1100: the smallest package that has code for gfx1100",
         ],
     }
 
@@ -200,7 +200,7 @@ def test_what_an_index_or_folder_lacks_is_named(site: Site, wheels: Path, server
     lock = tmp_path / "lock.txt"
     done = site.command("select", "--for", "gfx942", "--lock", str(lock), "--find-links", str(part))
     assert (done.returncode, lock.exists()) == (1, False)
-    assert "has no 7.1.0 of rocm-sdk-core, rocm-sdk-device-gfx942, rocm-sdk-libraries" in done.stderr
+    assert "does not contain version 7.1.0 of rocm-sdk-core, rocm-sdk-device-gfx942, rocm-sdk-libraries" in done.stderr
     gone = site.command("select", "--lock", str(lock), "--index-url", f"{server.address}/nothing")
     assert (gone.returncode, gone.stderr.count("\n")) == (1, 1)
     assert f"{server.address}/nothing/rocm/: 404" in gone.stderr
@@ -213,17 +213,17 @@ def test_what_an_index_or_folder_lacks_is_named(site: Site, wheels: Path, server
     [
         (
             b'{"files": [{"filename": "rocm-7.1.0-py3-none-any.whl", "url": "x", "hashes": {}}]}',
-            "has no sha256 for rocm-7",
+            "does not provide a sha256 for rocm-7",
         ),
         (
             b'{"files": [{"filename": "rocm-7.1.0-py3-none-any.whl", "url": "x", "yanked": "bad"}]}',
-            "has no 7.1.0 of rocm",
+            "does not contain version 7.1.0 of rocm",
         ),
-        (b'<a href="x/rocm-7.1.0-py3-none-any.whl" data-yanked>x</a>', "has no 7.1.0 of rocm"),
-        (b'<a href="x/rocm-7.1.0-py3-none-any.whl#md5=1">x</a>', "has no sha256 for rocm-7"),
+        (b'<a href="x/rocm-7.1.0-py3-none-any.whl" data-yanked>x</a>', "does not contain version 7.1.0 of rocm"),
+        (b'<a href="x/rocm-7.1.0-py3-none-any.whl#md5=1">x</a>', "does not provide a sha256 for rocm-7"),
         (b'{"files": [{"name": "x"}]}', "is not a page of a simple index"),
         (b"{broken", "is not a page of a simple index"),
-        (b"", "has no 7.1.0 of rocm"),
+        (b"", "does not contain version 7.1.0 of rocm"),
     ],
 )
 def test_pages_that_can_not_be_locked(server: Server, page: bytes, said: str) -> None:

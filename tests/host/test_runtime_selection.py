@@ -49,7 +49,7 @@ def test_nothing_is_said_where_it_is_right(tmp_path: Path) -> None:
 
 def test_another_gpu_or_family_is_noticed(tmp_path: Path) -> None:
     site = chosen(tmp_path, ["core", "libraries", "libraries-gfx94x", "devel"])
-    past = "rocm-sdk: warning: it was installed with packages for gfx94x (KFD node 1: gfx942), but "
+    past = "rocm-sdk: warning: the SDK was installed with packages for gfx94x (KFD node 1: gfx942), but "
     again = (
         "To choose again, run: "
         + pip_hint("--force-reinstall --no-cache-dir --no-deps 'rocm==7.1.0'", "'rocm[libraries,devel]==7.1.0'")
@@ -74,7 +74,7 @@ def test_a_name_that_is_none_does_not_stop_it(tmp_path: Path) -> None:
     site = chosen(tmp_path, ["core"], by="default", reasons=[])
     said = told(site, ROCM_SDK_TARGET_FAMILY="gfx94y")
     assert said.startswith("rocm-sdk: warning: ROCM_SDK_TARGET_FAMILY=gfx94y is not one of ")
-    assert "it was installed with packages for gfx94x (the default: no GPU was found)" in said
+    assert "the SDK was installed with packages for gfx94x (the default because no GPU was found)" in said
     assert said.count("\n") == 1
 
 
@@ -136,6 +136,6 @@ def test_a_process_is_warned_once_before_anything_is_loaded(version: str, tmp_pa
     code = "import rocm_sdk as sdk\nfor _ in range(2): sdk.initialize_process(preload_shortnames=['hiprand'])"
     done = site.run("-W", "always", "-c", code, python=interpreter(version), env=gpus("gfx1100"))
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
-    assert done.stderr.count("UserWarning: rocm 7.1.0: it was installed with packages for gfx94x") == 1
+    assert done.stderr.count("UserWarning: rocm 7.1.0: the SDK was installed with packages for gfx94x") == 1
     quiet = site.run("-W", "error", "-c", code, python=interpreter(version), env=gpus("gfx942"))
     assert quiet.returncode == 0, quiet.stderr

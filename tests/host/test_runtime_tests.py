@@ -136,7 +136,7 @@ def test_another_version_fails_but_not_a_post_release(tmp_path: Path) -> None:
     site = make_site(tmp_path, only=["core", "libraries"], versions={"libraries": "7.0.0", "core": "7.1.0.post1"})
     found = failed(site, "--select", "install/*/version")
     assert found == {
-        "install/rocm-sdk-libraries/version": "rocm-sdk-libraries is 7.0.0, but rocm is 7.1.0; "
+        "install/rocm-sdk-libraries/version": "rocm-sdk-libraries has version 7.0.0, but rocm has version 7.1.0; "
         + pip_hint("'rocm-sdk-libraries==7.1.0'")
     }
 
@@ -161,9 +161,9 @@ def test_files_that_are_gone_cut_off_or_changed_fail(tmp_path: Path) -> None:
     content = header.read_bytes()
     header.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     found = failed(site, "--select", "install")
-    assert f"{CORE}/{HIP} was changed" in found["install/rocm-sdk-core/content"]
+    assert f"{CORE}/{HIP} was modified" in found["install/rocm-sdk-core/content"]
     header.write_bytes(content[:100])
-    assert f"{CORE}/{HIP} has 100 bytes" in failed(site, "--select", "files")["install/rocm-sdk-core/files"]
+    assert f"{CORE}/{HIP} has a size of 100 bytes" in failed(site, "--select", "files")["install/rocm-sdk-core/files"]
 
 
 def test_packages_without_a_record_are_told_apart_from_whole_ones(tmp_path: Path) -> None:
@@ -189,11 +189,11 @@ SOURCES = {
         "#include <stdlib.h>\n__attribute__((constructor)) static void start(void) { abort(); }",
     ),
     "exit": (
-        "ended with exit code 3 while it loaded",
+        "exited with code 3 while it loaded",
         "#include <unistd.h>\n__attribute__((constructor)) static void start(void) { _exit(3); }",
     ),
     "hang": (
-        "did not end in time and was killed",
+        "did not finish in time and was killed",
         "#include <unistd.h>\n__attribute__((constructor)) static void start(void) { for (;;) pause(); }",
     ),
     "crash at the end": (
@@ -258,12 +258,15 @@ def test_report_18_a_library_that_the_system_must_bring_is_no_fault_of_the_sdk(t
     names = {each["name"] for each in lacking}
     assert names >= {"load/rocm-sdk-core/amd_comgr", "load/rocm-sdk-core/amdhip64", "preload/rocm/amdhip64"}
     assert {(each["text"], each["hint"]) for each in lacking} == {
-        ("this system lacks libfar.so.1", "install libfar1 (Debian)")
+        ("missing from this system: libfar.so.1", "install libfar1 (Debian)")
     }
     assert (found["failed"], found["system"]) == (0, len(lacking))
     text = site.command("test", "--select", "load").stdout
-    assert "SYSTEM  load/rocm-sdk-core/amd_comgr and 1 more: this system lacks libfar.so.1; install libfar1" in text
-    assert "2 not run, as system libraries are missing" in text
+    assert (
+        "SYSTEM  load/rocm-sdk-core/amd_comgr and 1 more: missing from this system: libfar.so.1; install libfar1"
+        in text
+    )
+    assert "2 not run because system libraries are missing" in text
 
 
 def test_a_library_that_nobody_brings_is_a_fault_of_the_sdk(tmp_path: Path) -> None:
@@ -271,7 +274,7 @@ def test_a_library_that_nobody_brings_is_a_fault_of_the_sdk(tmp_path: Path) -> N
     plant_need(site, tmp_path, "libfar.so.1", declared=False)
     for name, text in failed(site, "--select", "load").items():
         assert "libfar.so.1" in text
-        assert "no package of the SDK has it" in text, name
+        assert "no package in the SDK provides it" in text, name
 
 
 def test_fault_l_a_library_that_does_not_find_another_of_the_sdk_fails(tmp_path: Path) -> None:
@@ -281,7 +284,7 @@ def test_fault_l_a_library_that_does_not_find_another_of_the_sdk_fails(tmp_path:
     )
     found = failed(site, "--select", "hiprand")
     assert list(found) == ["load/rocm-sdk-libraries/hiprand"]  # preloading loads first what it needs
-    assert "does not find libamdhip64.so.7, which rocm-sdk-core has" in found["load/rocm-sdk-libraries/hiprand"]
+    assert "cannot find libamdhip64.so.7, which rocm-sdk-core provides" in found["load/rocm-sdk-libraries/hiprand"]
 
 
 def test_programs_and_libraries_whose_search_paths_lead_nowhere_fail(tmp_path: Path) -> None:
@@ -294,7 +297,7 @@ def test_programs_and_libraries_whose_search_paths_lead_nowhere_fail(tmp_path: P
     assert f"bin/tool searches {tmp_path}, which is outside the SDK" in found["closure/rocm-sdk-core/search paths"]
     run("patchelf", "--set-rpath", "$ORIGIN/../libs", program)
     text = failed(site, "--select", "closure")["closure/rocm-sdk-core/search paths"]
-    assert "bin/tool needs libamd_comgr.so.3 of rocm-sdk-core, but searches $ORIGIN/../libs" in text
+    assert "bin/tool needs libamd_comgr.so.3 from rocm-sdk-core, but only searches $ORIGIN/../libs" in text
     run("patchelf", "--set-rpath", "$ORIGIN/../lib", program)
     assert failed(site, "--select", "closure") == {}
     (core / "bin/tool.bad").write_bytes(program.read_bytes()[:1000])
@@ -359,10 +362,10 @@ def change_program(site: Site, text: str) -> None:
     ("program", "said"),
     [
         ("#!/bin/sh\necho other\n", "rocminfo -h should print 'rocminfo', but printed other"),
-        ("#!/bin/sh\necho rocminfo; exit 3\n", "rocminfo -h ended with exit code 3: rocminfo"),
+        ("#!/bin/sh\necho rocminfo; exit 3\n", "rocminfo -h exited with code 3: rocminfo"),
         ("#!/bin/sh\nkill -SEGV $$\n", "rocminfo -h was killed by SIGSEGV"),
-        ("#!/bin/sh\necho rocminfo; sleep 60\n", "rocminfo -h did not end in time"),
-        ("#!/nowhere/sh\n", "rocminfo -h ended with exit code 1"),
+        ("#!/bin/sh\necho rocminfo; sleep 60\n", "rocminfo -h did not finish in time"),
+        ("#!/nowhere/sh\n", "rocminfo -h exited with code 1"),
     ],
 )
 def test_a_program_that_does_not_answer_fails(tmp_path: Path, program: str, said: str) -> None:
@@ -411,7 +414,7 @@ def test_fault_o_console_scripts_of_programs_that_are_not_shipped_fail(tmp_path:
     with info.open("a") as file:
         file.write("rocgdb = rocm_sdk_core._cli:rocgdb\nrocminfo = rocm_sdk_core._cli:rocminfo\n")
     text = failed(site, "--select", "entry points")["command/rocm-sdk-core/entry points"]
-    assert "rocgdb is a console script, but rocm-sdk-core ships no such program" in text
+    assert "rocgdb is a console script, but rocm-sdk-core does not contain that program" in text
     assert "rocminfo calls rocm_sdk_core._cli:rocminfo, which does not exist" in text
 
 
@@ -467,7 +470,7 @@ def test_gpu_code_for_exactly_the_targets_of_the_package_passes(tmp_path: Path, 
         ([bundle("gfx942", "gfx1100")], "has code for gfx1100, but the package is for gfx942"),
         ([bundle("gfx90a")], "no library has code for gfx942"),
         ([bundle("gfx942", empty=["gfx942"])], "no library has code for gfx942"),
-        ([], "has a section for GPU code, but no code in it"),
+        ([], "has a section for GPU code, but the section contains no code"),
         ([bundle("gfx942"), bundle("gfx1100", packed=True)], "has code for gfx1100"),
         ([bundle("gfx942")[:30]], "damaged"),
         ([bundle("gfx942", packed=True)[:40]], "damaged"),
@@ -558,7 +561,7 @@ def test_report_15_names_of_a_library_that_lead_to_another_one_fail(expanded: Si
     alias.unlink()
     compile_library(alias, "-Wl,-soname,libamdhip64.so.7", source="int another(void) { return 1; }")
     text = failed(expanded, "--select", "devel")["devel/rocm-sdk-devel/names of libraries"]
-    assert "lib/libamdhip64.so is a different libamdhip64.so.7 than the one in rocm-sdk-core" in text
+    assert "lib/libamdhip64.so is different from the libamdhip64.so.7 in rocm-sdk-core" in text
 
 
 def test_links_that_lead_nowhere_or_out_of_the_sdk_fail(expanded: Site, tmp_path: Path) -> None:
@@ -566,7 +569,7 @@ def test_links_that_lead_nowhere_or_out_of_the_sdk_fail(expanded: Site, tmp_path
     (root_of(expanded) / "lib/away").symlink_to(tmp_path)
     text = failed(expanded, "--select", "links")["devel/rocm-sdk-devel/links"]
     assert "lib/libgone.so points to libgone.so.1, which does not exist" in text
-    assert "lib/away points out of the SDK" in text
+    assert "lib/away points outside the SDK" in text
 
 
 def test_report_12_answers_that_differ_about_the_root_fail(tmp_path: Path) -> None:
@@ -608,7 +611,7 @@ def test_without_a_program_an_empty_one_is_linked_and_loads_the_library(tmp_path
     broken = cmake_site(tmp_path / "broken", program="")
     compile_library(broken.folder / CORE / HIP, source=SOURCES["abort"][1] or "")
     text = failed(broken, "--select", "cmake")["cmake/rocm-sdk-devel/hip"]
-    assert "the program was built, but does not run: it was killed by SIGABRT" in text
+    assert "the program was built, but cannot be run: it was killed by SIGABRT" in text
 
 
 @pytest.mark.parametrize(
@@ -620,8 +623,8 @@ def test_without_a_program_an_empty_one_is_linked_and_loads_the_library(tmp_path
             "CMake cannot configure a project with find_package(hip)",
         ),
         (b"", PROGRAM, "CMake cannot configure a project"),
-        (CONFIG, "int main() { return missing(); }", "a program cannot be built with hip::host"),
-        (CONFIG, "int main() { return 7; }", "the program was built, but does not run: it ended with exit code 7"),
+        (CONFIG, "int main() { return missing(); }", "cannot build a program with hip::host"),
+        (CONFIG, "int main() { return 7; }", "the program was built, but cannot be run: it exited with code 7"),
     ],
 )
 def test_a_cmake_package_that_does_not_do_fails(tmp_path: Path, config: bytes, program: str, said: str) -> None:
@@ -668,10 +671,10 @@ def test_tests_are_selected_by_group_package_and_pattern(whole: Site) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--select", "laod"], "rocm-sdk: --select laod: no such test, group or package (near: load"),
-        (["--select", "load,!load"], "rocm-sdk: --select load,!load leaves no test"),
-        (["--jobs", "0"], "rocm-sdk test: argument --jobs: '0' is not a number of tests"),
-        (["--timeout", "-1"], "rocm-sdk test: argument --timeout: '-1' is not a number of seconds"),
+        (["--select", "laod"], "rocm-sdk: --select laod: no test, group or package matches (near: load"),
+        (["--select", "load,!load"], "rocm-sdk: --select load,!load does not select any tests"),
+        (["--jobs", "0"], "rocm-sdk test: argument --jobs: '0' is not a valid number of tests"),
+        (["--timeout", "-1"], "rocm-sdk test: argument --timeout: '-1' is not a valid number of seconds"),
         (["more"], "rocm-sdk test: unrecognized arguments: more"),
     ],
 )
@@ -722,7 +725,7 @@ def test_damaged_manifests_are_one_line(tmp_path: Path) -> None:
     done = site.command("test")
     assert (done.returncode, done.stdout) == (1, "")
     assert "_sdk.json is damaged" in done.stderr
-    assert "install rocm-sdk-core again" in done.stderr
+    assert "reinstall rocm-sdk-core" in done.stderr
     assert done.stderr.count("\n") == 1
 
 

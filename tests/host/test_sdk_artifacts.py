@@ -144,7 +144,9 @@ def test_only_the_targets_that_are_wanted(tree: Path, tmp_path: Path) -> None:
     paths = {e.target for e in read_artifacts(tree, cache=tmp_path, targets={"gfx90a"})}
     assert paths == {"generic", "gfx90a:xnack+"}
     assert {e.target for e in read_artifacts(tree, cache=tmp_path, targets=())} == {"generic"}
-    with pytest.raises(IntegrityError, match=r"no artifacts for gfx942\n  hint: it has artifacts for gfx900, gfx90a"):
+    with pytest.raises(
+        IntegrityError, match=r"no artifacts for gfx942\n  hint: it contains artifacts for gfx900, gfx90a"
+    ):
         read_artifacts(tree, cache=tmp_path, targets={"gfx942", "gfx900"})
 
 
@@ -153,7 +155,7 @@ def test_the_folder_counts_where_there_is_an_archive_as_well(tree: Path, tmp_pat
     archive.write_bytes(b"never read")
     notes: list[str] = []
     read_artifacts(tree, cache=tmp_path, note=notes.append)
-    assert notes == ["rand_lib_gfx900 occurs more than once; read: rand_lib_gfx900"]
+    assert notes == ["rand_lib_gfx900 occurs more than once; using rand_lib_gfx900"]
 
 
 def test_the_same_content_twice_is_noted(tree: Path, tmp_path: Path) -> None:
@@ -179,7 +181,7 @@ def test_checksums_beside_archives(tree: Path, tmp_path: Path) -> None:
     side.write_text("0" * 64)
     assert f"got sha256      {good}" in refused_kept(folder, tmp_path)
     side.write_text(f"{good}  other.tar.zst")
-    assert "is the checksum of another file, 'other.tar.zst'" in refused_kept(folder, tmp_path)
+    assert "is the checksum of a different file, 'other.tar.zst'" in refused_kept(folder, tmp_path)
     side.write_text("sorry")
     assert "does not contain a SHA-256" in refused_kept(folder, tmp_path)
 
@@ -202,8 +204,8 @@ GOOD = ("artifact_manifest.txt", f"{BASE}\n".encode())
         ([GOOD, (f"{BASE}x/a", b"x")], "is not in any folder"),
         ([GOOD, (f"{BASE}/../../../../a", b"x")], "leads out of the archive"),
         ([GOOD, ("/etc/passwd", b"x")], "is not in any folder"),
-        ([("artifact_manifest.txt", b"../x\n"), ("../x/a", b"x")], "not a folder of the artifact: '../x'"),
-        ([("artifact_manifest.txt", b"/etc\n"), ("/etc/a", b"x")], "not a folder of the artifact: '/etc'"),
+        ([("artifact_manifest.txt", b"../x\n"), ("../x/a", b"x")], "cannot be a folder in the artifact: '../x'"),
+        ([("artifact_manifest.txt", b"/etc\n"), ("/etc/a", b"x")], "cannot be a folder in the artifact: '/etc'"),
         ([GOOD, special(f"{BASE}/l", tarfile.SYMTYPE, "/etc/passwd")], "points outside the tree"),
         ([GOOD, special(f"{BASE}/l", tarfile.SYMTYPE, "../" * 9)], "leads out of the archive"),
         ([GOOD, special(f"{BASE}/l", tarfile.SYMTYPE, "../x")], "points outside the tree"),
@@ -355,7 +357,7 @@ def test_nothing_is_left_of_a_layout_that_fails(tree: Path, tmp_path: Path) -> N
     odd = [SdkEntry(path="a", artifact="has_underscore", component="lib", source=tool.source)]
     with pytest.raises(IntegrityError, match="has_underscore"):
         lay_out(odd, tmp_path / "out")
-    with pytest.raises(IntegrityError, match="which axletree would write"):
+    with pytest.raises(IntegrityError, match="which axletree needs to write"):
         lay_out(entries, tmp_path / "out", records={"bin/tool": b""})
     assert sorted(place.name for place in tmp_path.iterdir()) == ["artifacts", "mine"]
 

@@ -358,7 +358,7 @@ def test_the_platform_can_be_told(tree: Path, tmp_path: Path, monkeypatch: pytes
         ("--platform-tag", "../../away", "'../../away': is not a Linux platform tag"),
         ("--platform-tag", "win_amd64", "'win_amd64': is not a Linux platform tag"),
         ("--platform-tag", "manylinux_9", "'manylinux_9': is not a Linux platform tag"),
-        ("--platform-tag", "linux_riscv64", "is for riscv64, but the SDK is for "),
+        ("--platform-tag", "linux_riscv64", "is a tag for riscv64, but the SDK is for "),
         ("--version", "", "'': is not a valid version (PEP 440)"),
         ("--version", "7.1.x", "'7.1.x': is not a valid version (PEP 440)"),
         ("--family", "gfx12", "gfx12: matches no GPU target that was built"),

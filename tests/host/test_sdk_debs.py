@@ -144,8 +144,8 @@ def test_links_and_files_that_leave_the_prefix_are_left_out_and_noted(tmp_path: 
     }
     both = "bin/conf -> /etc/a.conf, bin/up -> ../../etc/a.conf"
     assert notes == [
-        "liba_1.0_amd64.deb: outside usr, left out: etc/a.conf",
-        "liba_1.0_amd64.deb: links that lead out of the tree, left out: " + both,
+        "liba_1.0_amd64.deb: left out files outside usr: etc/a.conf",
+        "liba_1.0_amd64.deb: left out links that lead out of the tree: " + both,
     ]
 
 
@@ -155,7 +155,7 @@ def test_another_prefix(tmp_path: Path) -> None:
     debs = Debs(artifacts={"*": "base"}, prefix="/opt/rocm-6.0/")
     entries = read_debs(tmp_path / "debs", debs, cache=tmp_path / "cache", note=notes.append)
     assert [entry.path for entry in entries] == ["lib/a.so"]
-    assert notes == ["a_1.0_amd64.deb: outside opt/rocm-6.0, left out: usr/share/doc/a"]
+    assert notes == ["a_1.0_amd64.deb: left out files outside opt/rocm-6.0: usr/share/doc/a"]
 
 
 @pytest.mark.parametrize(
@@ -188,8 +188,8 @@ def test_sets_that_do_not_go_together(tmp_path: Path) -> None:
         read_debs(folder, Debs(artifacts={"lib?": "base"}), cache=tmp_path / "cache")
     assert [problem.message for problem in caught.value.problems] == [
         "package liba occurs twice: liba-again.deb and liba_1.0_amd64.deb",
-        "package other belongs to no artifact",
-        "contains packages of several architectures: amd64 (liba-again.deb), arm64 (libb_1.0_arm64.deb)",
+        "package other does not belong to an artifact",
+        "contains packages for several architectures: amd64 (liba-again.deb), arm64 (libb_1.0_arm64.deb)",
     ]
     assert '"other" = "NAME"' in str(caught.value)
 
@@ -236,7 +236,7 @@ def test_a_prefix_with_all_that_may_be_in_it(tmp_path: Path) -> None:
     }
     assert {entry.artifact for entry in entries} == {"prefix"}
     (note,) = notes
-    assert note.endswith("links that lead out of the tree, left out: bin/python -> /usr/bin/python3")
+    assert note.endswith("left out links that lead out of the tree: bin/python -> /usr/bin/python3")
     os.mkfifo(prefix / "pipe")
     with pytest.raises(IntegrityError, match="pipe: is not a file, link or folder"):
         read_prefix(prefix)

@@ -144,7 +144,7 @@ def test_what_is_wrong_is_told_and_the_answer_is_no(
     assert "    bin/internal" in done.stdout
     assert "Claimed more than once (1):" in done.stdout
     assert "    lib/libb.so" in done.stdout
-    assert "3 entries in one package, 3 not" in done.stdout
+    assert "3 entries in exactly one package, 3 not" in done.stdout
     report = json.loads(axletree("sdk", "explain", manifest, "--prefix", prefix, "--json").stdout)["result"]
     assert [each["path"] for each in report["unmatched"]] == ["bin/internal", "share/doc/x/README"]
     assert [each["claim"] for each in report["disputed"][0]["claims"]] == ["core, claim 1", "tools, claim 1"]
@@ -154,7 +154,7 @@ def test_files_are_explained(axletree: Callable[..., Done], prefix: Path, manife
     done = axletree("sdk", "explain", manifest, "--prefix", prefix, "bin/*", "lib/liba.so.1")
     assert done.exit_code == 1
     assert "belongs to tools (demo-tools)" in done.stdout
-    assert "left out by tools, claim 1: exclude bin/internal" in done.stdout
+    assert "excluded by tools, claim 1: exclude bin/internal" in done.stdout
     assert "link -> liba.so" in done.stdout
     done = axletree("sdk", "explain", manifest, "--prefix", prefix, "liba.so")
     assert done.exit_code == 1
@@ -210,7 +210,9 @@ def test_wheels_in_the_wrong_order_are_found(axletree: Callable[..., Done], tmp_
     done = axletree("sdk", "check-versions", tmp_path)
     assert done.exit_code == 1
     assert done.stdout.count("is not newer than") == 1
-    assert "torch 2.12.0+rocm10.1.0a20260807 is not newer than 2.12.0+rocm7.15.0a20260728 for pip" in done.stdout
+    assert (
+        "torch 2.12.0+rocm10.1.0a20260807 is not newer than 2.12.0+rocm7.15.0a20260728 according to pip" in done.stdout
+    )
     assert axletree("sdk", "check-versions", "1+rocm.7.1", "1+rocm.10.1").stdout == "2 versions in order.\n"
     assert "neither a folder nor a version" in axletree("sdk", "check-versions", "nowhere").stderr
 

@@ -55,7 +55,7 @@ def test_laid_out_as_archives_fetched_and_laid_out_again(folder: Path) -> None:
         "rand_lib_gfx90a.tar.zst",
     ]
     again = ("fetch", "--from", "runs", "--run-id", "12", "--artifact-group", "gfx90a", "--out", "got")
-    assert "2 archives, all verified; 0 fetched (0 B), 2 already there" in run(folder, *again).stdout
+    assert "2 archives, all verified; 0 fetched (0 B), 2 already present" in run(folder, *again).stdout
     done = run(
         folder, "lay-out", "demo.toml", "--artifacts", "got", "--out", "new", "--dist-target", "gfx90a", "--json"
     )
@@ -97,7 +97,7 @@ def test_stage_folders(folder: Path) -> None:
         (("lay-out", "demo.toml", "--out", "x"), 2, "give the SDK's location"),
         (("lay-out", "demo.toml", "--debs", "in", "--out", "x"), 2, "does not support Debian packages"),
         (("lay-out", "demo.toml", "--artifacts", "in", "--out", "in"), 2, "in exists and is not empty"),
-        (("lay-out", "demo.toml", "--stage", "in", "--out", "x"), 2, "--descriptor FILE"),
+        (("lay-out", "demo.toml", "--stage", "in", "--out", "x"), 2, "use --descriptor FILE"),
         (
             ("lay-out", "demo.toml", "--stage", "in", "--prefix", "in", "--out", "x"),
             2,

@@ -225,7 +225,7 @@ def test_what_a_cache_froze_is_noticed_when_it_runs(dist: Path, tmp_path: Path) 
     assert unknown.stderr.count("\n") == 1
     assert "GIZMO_TARGET_FAMILY=doesnotexist is not one of gfx10" in unknown.stderr
     other = run_sdk(frozen, *version, GIZMO_FORCE_GFX_ARCH="gfx1030")
-    assert "installed with packages for gfx9_0 (the default: no GPU was found)" in other.stderr
+    assert "installed with packages for gfx9_0 (the default because no GPU was found)" in other.stderr
     assert "this host has gfx1030, which needs gizmo-device-gfx1030" in other.stderr
     code = "import gizmo_sdk as sdk; sdk.initialize_process(); sdk.initialize_process()"
     warned = run_sdk(frozen, "-W", "always", "-c", code, GIZMO_FORCE_GFX_ARCH="gfx1030")
@@ -408,6 +408,6 @@ def test_an_own_page_of_the_user_stays(tree: Path, tmp_path: Path, capsys: pytes
     out.mkdir()
     (out / "index.html").write_text("<html>mine</html>")
     assert build(tree, out) == 2
-    assert "is not the page that lists all files" in capsys.readouterr().err
+    assert "is not a page that lists all files" in capsys.readouterr().err
     assert (out / "index.html").read_text() == "<html>mine</html>"
     assert not list(out.glob("*.whl"))

@@ -103,10 +103,10 @@ def test_the_latest_run_is_the_highest_that_has_the_group(store: Path, server: S
     for place in (str(store), f"{server.address}/s"):
         notes: list[str] = []
         assert bring(place, tmp_path / "a", run="latest", note=notes.append).run_id == "7"
-        assert notes[0] == "the latest run with gfx90a is 7"
+        assert notes[0] == "the newest run with gfx90a is 7"
         assert bring(place, tmp_path / "b", run="latest", group="gfx900").run_id == "10"
         assert bring(place, tmp_path / "c", run="latest", group="generic").run_id == "10"
-        with pytest.raises(HostError, match="no files of group gfx1100 in any of the last 2 runs for linux"):
+        with pytest.raises(HostError, match="no files for group gfx1100 in any of the last 2 runs for linux"):
             bring(place, tmp_path / "d", run="latest", group="gfx1100")
 
 
@@ -138,9 +138,7 @@ def test_a_bucket_that_lists_its_keys(server: Server, tmp_path: Path) -> None:
 
 def test_a_store_that_lets_nobody_in_says_so(server: Server, tmp_path: Path) -> None:
     server.statuses += [403] * 4
-    with pytest.raises(
-        HostError, match=r"status 403 for .*\n  hint: set the credentials in the address or in ~/\.netrc"
-    ):
+    with pytest.raises(HostError, match=r"status 403 for .*\n  hint: set the credentials in the URL or in ~/\.netrc"):
         bring(f"{server.address}/s", tmp_path / "out")
 
 
@@ -209,15 +207,16 @@ def test_what_is_not_there_is_said(store: Path, server: Server, tmp_path: Path) 
         with pytest.raises(HostError, match="has no run 8-linux"):
             bring(place, tmp_path / "out", run="8")
         with pytest.raises(
-            HostError, match=r"no files of group gfx1100 in run 7-linux\n  hint: it has generic, gfx900, gfx90a:x"
+            HostError,
+            match=r"no files for group gfx1100 in run 7-linux\n  hint: it contains files for generic, gfx900, gfx90a:x",
         ):
             bring(place, tmp_path / "out", group="gfx1100")
         for run in ("../7", "", "7/..", "-x"):
-            with pytest.raises(UsageError, match="not a run id"):
+            with pytest.raises(UsageError, match="not a valid run id"):
                 bring(place, tmp_path / "out", run=run)
     with pytest.raises(HostError, match="cannot be read"):
         bring(tmp_path / "none", tmp_path / "out", run="latest")
-    with pytest.raises(HostError, match=r"no answer from 127\.0\.0\.1"):
+    with pytest.raises(HostError, match=r"no response from 127\.0\.0\.1"):
         bring("http://127.0.0.1:9/s", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

@@ -187,7 +187,7 @@ def test_a_package_that_is_missing(
 def test_the_sdist_alone(built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store = tmp_path / "store"
     assert upload(built / "sdist", store) == 0
-    assert "install it for the GPUs of the host" in capsys.readouterr().out
+    assert "install it for the host's GPUs" in capsys.readouterr().out
     assert "gizmo" in wheels(store / PLACE)
     assert upload(built / "sdist", store, "--per-family", group="other") == 2
     assert "--per-family needs the selector as a wheel" in capsys.readouterr().err
@@ -214,10 +214,10 @@ def test_bad_usage(
 
 def test_other_inputs(dist: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert upload(dist, tmp_path / "store", "--platform", "windows") == 2
-    assert "is not for windows" in capsys.readouterr().err
+    assert "is not a package for windows" in capsys.readouterr().err
     (tmp_path / "empty").mkdir()
     assert upload(tmp_path / "empty", tmp_path / "store") == 2
-    assert "has no selector of an SDK" in capsys.readouterr().err
+    assert "does not contain an SDK's selector" in capsys.readouterr().err
     assert upload(dist, tmp_path / "store", "--url", "https://user:secret@h.example/x/") == 0
     page = (tmp_path / "store" / PLACE / "install.md").read_text()
     assert "'gizmo-core @ https://****@h.example/x/123-linux/python/gfx9-all/gizmo_core-2.5-py3-" in page

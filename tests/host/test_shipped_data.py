@@ -24,7 +24,7 @@ def test_files_come_by_name() -> None:
 
 
 def test_what_is_missing_is_told() -> None:
-    with pytest.raises(HostError, match=r"nothing\.toml of axletree\.backends/data is missing\n.*reinstall axletree"):
+    with pytest.raises(HostError, match=r"nothing\.toml is missing from axletree\.backends/data\n.*reinstall axletree"):
         read_shipped(shipped_file("nothing.toml", decode_bounds))
     with pytest.raises(HostError, match="cannot be read"):
         read_shipped(Shipped(folder="axletree.backends/nowhere", patterns=("*.toml",), decode=dict))

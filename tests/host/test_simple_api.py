@@ -136,7 +136,7 @@ def test_a_file_that_nothing_has_names_all_places_and_no_secret(server: Server, 
 def test_offline_asks_only_this_machine(server: Server, tmp_path: Path) -> None:
     server.add_project("tiny-one", {NAME: WHEEL})
     settings = IndexSettings(index_url=f"{server.address}/simple", find_links=(str(tmp_path),))
-    with pytest.raises(HostError, match="skipped, as --offline is set"):
+    with pytest.raises(HostError, match="skipped because --offline is set"):
         find_file(NAME, DIGEST, settings, offline=True)
     assert not server.requests
 

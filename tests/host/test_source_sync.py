@@ -88,7 +88,7 @@ def test_a_missing_tag_is_an_error_that_names_the_nearest(project: Project, into
     assert states(reports) == {"torch": "failed", "vision": "failed"}
     assert "no tag, branch or commit 'v1.0'" in said(reports["torch"])
     assert "did you mean v1?" in said(reports["torch"])
-    assert "which was not synced" in said(reports["vision"])
+    assert "was not synced" in said(reports["vision"])
     assert not (into / "torch").exists()
     sync(project, into)
     assert sync(project, into, ref="nothing-like-it")["torch"].state == "failed"
@@ -113,7 +113,7 @@ def test_changed_files_are_refused_wherever_they_are(project: Project, into: Pat
     mine.write_text("mine")
     reports = sync(project, into, ref="v2")
     assert states(reports) == {"torch": "refused", "vision": "failed"}
-    assert f"{mine.parent} changed files: {name}" in said(reports["torch"])
+    assert f"{mine.parent} there are uncommitted changes: {name}" in said(reports["torch"])
     assert (mine.read_text(), head(into / "torch")) == ("mine", project.first)
     assert not git(into / "torch", "stash", "list")
 
@@ -141,7 +141,7 @@ def test_untracked_files_in_the_way_are_refused_ignored_ones_too(project: Projec
     (into / "torch/elsewhere").write_text("mine too")
     report = sync(project, into, ref="v2")["torch"]
     assert report.state == "refused"
-    assert "would overwrite: added" in said(report)
+    assert "would overwrite untracked files: added" in said(report)
     assert "overwrite: added move" in said(report)
     assert (into / "torch/added").read_text() == "mine"
     (into / "torch/added").unlink()
@@ -171,7 +171,7 @@ def test_a_branch_is_left_and_stays(project: Project, into: Path) -> None:
     git(into / "torch", "switch", "-qc", "work")
     project.advance()
     report = sync(project, into, ref="v2")["torch"]
-    assert report.notes == ("left branch work, which is unchanged",)
+    assert report.notes == ("switched away from branch work, which is unchanged",)
     assert git(into / "torch", "rev-parse", "work") == project.first
 
 
@@ -181,7 +181,7 @@ def test_a_moved_tag_is_followed_told_and_its_old_commit_kept(project: Project, 
     moved = project.main.commit("v1", setup="moved")
     report = sync(project, into)["torch"]
     assert report.commit == head(into / "torch") == moved
-    assert report.notes == (f"tag v1 has moved: it was {old[:12]}",)
+    assert report.notes == (f"tag v1 has moved: it used to be {old[:12]}",)
     git(into / "torch", "gc", "-q", "--prune=now")
     assert git(into / "torch", "cat-file", "-t", old) == "commit"
 
@@ -245,25 +245,25 @@ def test_a_submodule_that_can_not_be_had_is_named_and_what_came_is_kept(project:
     report = sync(project, into)["torch"]
     assert "into submodule path" in said(report)
     assert "third_party/middle" in said(report)
-    assert f"run it again: complete downloads are kept in {into / '.torch.axletree-clone'}" in said(report)
+    assert f"run the command again: complete downloads are kept in {into / '.torch.axletree-clone'}" in said(report)
     project.middle.folder.with_name("elsewhere").rename(project.middle.folder)
     assert sync(project, into)["torch"].state == "cloned"
 
 
 def test_pins_must_be_there_and_name_a_commit(project: Project, into: Path) -> None:
     project.main.commit("v2", ci__vision_dot_txt="--upload-pack=touch /tmp/x\n")
-    assert "does not contain a commit or tag" in said(sync(project, into, ref="v2")["vision"])
+    assert "instead of a commit or tag" in said(sync(project, into, ref="v2")["vision"])
     project.main.git("rm", "-q", "ci/vision.txt")
     project.main.commit("v3")
     assert "the file does not exist at" in said(sync(project, into, ref="v3")["vision"])
 
 
 def test_only_one_of_them(project: Project, into: Path) -> None:
-    assert "which does not exist" in said(sync(project, into, only=["vision"])["vision"])
+    assert "does not exist yet" in said(sync(project, into, only=["vision"])["vision"])
     sync(project, into)
     project.advance()
     assert states(sync(project, into, only=["vision"])) == {"vision": "current"}
-    assert "has no v2 yet" in said(sync(project, into, only=["vision"], ref="v2")["vision"])
+    assert "does not have v2 yet" in said(sync(project, into, only=["vision"], ref="v2")["vision"])
     with pytest.raises(UsageError, match="did you mean 'vision'"):
         sync(project, into, only=["visoin"])
 
@@ -276,7 +276,7 @@ def test_what_is_in_the_way_is_left_alone(project: Project, into: Path) -> None:
     git(into, "clone", "-q", f"{project.inner.url}", "torch")
     git(into / "torch", "remote", "set-url", "origin", "https://me:secret@host.example/x")
     text = said(sync(project, into)["torch"])
-    assert "is a clone of another repository" in text
+    assert "is a clone of a different repository" in text
     assert "secret" not in text
 
 
@@ -317,7 +317,7 @@ def test_a_dry_run_changes_nothing(project: Project, into: Path) -> None:
 
 def test_two_at_a_time_are_one_too_many(into: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("axletree.host.checkout._PATIENCE", 0.0)
-    with sync_lock(into), pytest.raises(HostError, match="another sync is running"), sync_lock(into):
+    with sync_lock(into), pytest.raises(HostError, match="another sync is already running"), sync_lock(into):
         pass
 
 
@@ -403,7 +403,7 @@ def test_an_update_that_was_killed_between_two_files(project: Project, into: Pat
     _half_done(project, into)
     report = sync(project, into)["torch"]
     assert report.state == "updated"
-    assert report.notes[0].endswith("which was interrupted")
+    assert report.notes[0].startswith("finished the interrupted update to ")
     assert head(into / "torch") == project.first
     assert git(into / "torch", "status", "--porcelain") == ""
 
@@ -412,7 +412,7 @@ def test_work_done_after_the_kill_is_not_taken_for_ours(project: Project, into: 
     _half_done(project, into)
     (into / "torch/setup").write_text("mine")
     report = sync(project, into)["torch"]
-    assert "changed files: setup" in said(report)
+    assert "there are uncommitted changes: setup" in said(report)
     assert (into / "torch/setup").read_text() == "mine"
 
 

@@ -113,9 +113,9 @@ def test_conda_packages_for_a_python_that_is_not_here(small: Path, tmp_path: Pat
     assert torch.guessed == ("strange",)
     assert "filelock" in torch.depends
     assert outcome.split.notes[0].startswith(
-        "conda: pytorch has no compiled Python files, as this machine has no Python 3.4"
+        "conda: pytorch has no compiled Python files because this machine does not have Python 3.4"
     )
-    assert "no known package for strange" in outcome.split.notes[1]
+    assert "no package is known for strange" in outcome.split.notes[1]
 
 
 def test_the_channel_lists_what_rattler_would(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

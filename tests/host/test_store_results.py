@@ -309,7 +309,7 @@ def test_the_commands_say_what_they_did(store: Store, tmp_path: Path, command: C
     store.put_record(record_of(a_tree(store, tmp_path, "alpha")))
     result = command.invoke(cli, ["store", "verify"])
     assert result.exit_code == 0
-    assert "the store is sound" in result.output
+    assert "the store is intact" in result.output
     result = command.invoke(cli, ["store", "du"])
     assert "build[py311-cpu]" in result.output
     result = command.invoke(cli, ["store", "gc", "--keep", "0", "--grace", "0", "--dry-run"])

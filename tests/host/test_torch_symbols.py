@@ -108,14 +108,14 @@ def test_an_environment_by_any_of_its_names(environment: Path, part: str) -> Non
 
 
 def test_what_is_no_torch_is_said(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="has no torch installed; searched:"):
+    with pytest.raises(UsageError, match="torch is not installed in it; searched:"):
         exports_of_torch(tmp_path)
     with pytest.raises(UsageError, match="does not exist"):
         exports_of_torch(tmp_path / "nothing")
     (tmp_path / "text").write_text("no program")
     with pytest.raises(UsageError, match="neither a wheel nor an executable"):
         exports_of_torch(tmp_path / "text")
-    with pytest.raises(AxletreeError, match="where its packages are"):
+    with pytest.raises(AxletreeError, match="for its package folders"):
         exports_of_torch(Path("/bin/false"))
 
 

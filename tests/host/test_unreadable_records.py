@@ -165,5 +165,5 @@ def test_an_action_that_returns_the_facts_of_another_fails(store: Store) -> None
     done, events = run_request(store, request_of(), making(1), spec=spec)
     assert not done
     assert isinstance(events[-1], StageFinished)
-    assert events[-1].message == "action 'made-up' returned no Needed: Object missing required field `word`"
+    assert events[-1].message == "action 'made-up' did not return a valid Needed: Object missing required field `word`"
     assert store.get_record(request_of().key) is None

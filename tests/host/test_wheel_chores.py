@@ -297,7 +297,7 @@ def test_clients_install_a_wheel_with_another_version(made: Path, tmp_path: Path
 
 
 def test_retag_refuses(made: Path) -> None:
-    with pytest.raises(UsageError, match="already matches the request"):
+    with pytest.raises(UsageError, match="already has the requested tags and version"):
         retag(made, Wishes(python="py3"))
     renamed = made.rename(made.with_name("other-1.0-py3-none-any.whl"))
     with pytest.raises(IntegrityError, match=r"has METADATA of demo-app 1\.0"):
@@ -384,5 +384,5 @@ def test_the_date_that_the_environment_asks_for(text: str, epoch: int) -> None:
 
 @pytest.mark.parametrize("text", ["now", "-1", "1.5", "²", "9" * 5000])
 def test_what_is_no_date(text: str) -> None:
-    with pytest.raises(UsageError, match="is not a number of seconds since 1970"):
+    with pytest.raises(UsageError, match="is not a valid number of seconds since 1970"):
         source_date_epoch({"SOURCE_DATE_EPOCH": text})

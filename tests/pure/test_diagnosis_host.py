@@ -57,7 +57,7 @@ def test_what_fires_is_told_with_what_to_do(rule: str) -> None:
 def test_a_host_that_does_not_explain_it_is_said_to_be_so() -> None:
     explained = with_host(diagnose(KILLED), ROOMY)
     assert explained.findings[0].host == ()
-    assert "on this host: `axletree doctor` finds no reason for it" in shown(explained)
+    assert "on this host: `axletree doctor` does not find a cause" in shown(explained)
 
 
 def test_without_a_host_none_is_spoken_of() -> None:

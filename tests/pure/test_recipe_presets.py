@@ -200,7 +200,7 @@ def test_counts_are_those_of_a_product(axes: dict[str, list[str]], data: st.Data
 def test_text_and_document_tell_the_same_totals() -> None:
     text = preset_text(report(), width=80)
     assert "mega: 5 configurations, 9 variants, 12 packages" in text.splitlines()
-    assert "  variants: combinations of one value of each axis, without excluded ones" in text.splitlines()
+    assert "  variants: combinations of one value from each axis, except excluded ones" in text.splitlines()
     assert report().totals == PresetTotals(configurations=5, variants=9, packages=12)
 
 

@@ -86,14 +86,14 @@ def test_report_10_a_discrete_gpu_goes_before_an_integrated_one_that_the_kernel_
     found = detect(sdk(), kfd(CPU, gpu(100306), gpu(120001)))
     assert [each.target for each in found.gpus] == ["gfx1201", "gfx1036"]
     assert found.targets == ("gfx1201",)
-    assert "gfx1036 is part of a processor: discrete GPUs take precedence" in found.reasons
+    assert "gfx1036 is integrated into a processor, so discrete GPUs take precedence" in found.reasons
 
 
 def test_report_10_a_gpu_that_somebody_made_visible_counts_though_it_is_integrated() -> None:
     host = kfd(CPU, gpu(100306), gpu(120001), environ={"HIP_VISIBLE_DEVICES": "0"})
     found = detect(sdk(), host)
     assert found.targets == ("gfx1036",)
-    assert "HIP_VISIBLE_DEVICES=0 shows 1 of 2 GPUs" in found.reasons
+    assert "HIP_VISIBLE_DEVICES=0 exposes 1 of 2 GPUs" in found.reasons
     both = kfd(CPU, gpu(100306), gpu(120001), environ={"HIP_VISIBLE_DEVICES": "0,1"})
     assert detect(sdk(), both).targets == ("gfx1036", "gfx1201")
 
@@ -125,14 +125,14 @@ def test_what_hsa_override_gfx_version_makes_of_a_gpu() -> None:
     variables = {"HSA_OVERRIDE_GFX_VERSION": "11.0.0", "HSA_OVERRIDE_GFX_VERSION_2": "10.3.0"}
     found = detect(sdk(), kfd(CPU, gpu(110002), gpu(100301), environ=variables))
     assert found.targets == ("gfx1100", "gfx1030")
-    assert "KFD node 1: gfx1100, HSA_OVERRIDE_GFX_VERSION=11.0.0 in place of gfx1102" in found.reasons
+    assert "KFD node 1: gfx1100, HSA_OVERRIDE_GFX_VERSION=11.0.0 instead of gfx1102" in found.reasons
 
 
 def test_no_driver_no_gpu_and_no_program_is_asked() -> None:
     host = Files(environ={}, programs={"rocminfo": "  Name: gfx942\n"})
     found = detect(sdk(), host)
     assert (found.targets, host.asked) == ((), [])
-    assert found.reasons == (f"{NODES}: no AMD GPU driver",)
+    assert found.reasons == (f"no AMD GPU driver is loaded ({NODES} is missing)",)
 
 
 @pytest.mark.parametrize("order", ["gfx1036\ngfx1201\n", "gfx1201\ngfx1036\n"])
@@ -178,8 +178,8 @@ def test_a_gpu_that_a_container_was_not_given_is_told() -> None:
     found = detect(sdk(), kfd(CPU, {}))
     assert found.targets == ()
     assert found.reasons == (
-        "KFD node 1: cannot be read, so this process may not use it",
-        f"{NODES}: no GPU among 2 nodes",
+        "KFD node 1 cannot be read, so this process cannot use it",
+        f"none of the 2 nodes in {NODES} is a GPU",
     )
 
 
@@ -237,8 +237,8 @@ def test_nvidias_gpus() -> None:
 
 def test_without_nvidias_driver_its_library_is_not_looked_for() -> None:
     found = detect(sdk(maker="nvidia"), Files(environ={}))
-    assert (found.targets, found.reasons) == ((), ("/proc/driver/nvidia/gpus: no NVIDIA GPU",))
+    assert (found.targets, found.reasons) == ((), ("/proc/driver/nvidia/gpus does not list an NVIDIA GPU",))
 
 
 def test_a_driver_that_refuses_is_told() -> None:
-    assert detect_nvidia(Files(environ={}), Nvml(code=9)).reasons == ("libnvidia-ml.so.1: nvmlInit fails with 9",)
+    assert detect_nvidia(Files(environ={}), Nvml(code=9)).reasons == ("libnvidia-ml.so.1: nvmlInit failed with 9",)

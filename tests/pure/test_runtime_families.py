@@ -97,12 +97,12 @@ def test_the_environment_goes_before_what_is_found_and_that_before_the_default()
     seen = find_wanted(SDK, Host(environ={}), detection=found("gfx1201"))
     assert (seen.by, find_target_family(SDK, seen)) == (
         "detection",
-        ("gfx120X-all", "the smallest that has code for gfx1201"),
+        ("gfx120X-all", "the smallest family that has code for gfx1201"),
     )
     nothing = find_wanted(SDK, Host(environ={}), detection=found())
     assert (nothing.by, find_target_family(SDK, nothing)) == (
         "default",
-        ("gfx94X-dcgpu", "the default: no GPU was found"),
+        ("gfx94X-dcgpu", "the default because no GPU was found"),
     )
 
 
@@ -120,15 +120,17 @@ def test_of_packages_that_serve_all_gpus_the_smallest_is_taken() -> None:
 def test_where_no_package_serves_all_the_first_gpu_decides_and_the_others_are_named() -> None:
     choice = choose(SDK, PACKAGES, Wanted(("gfx1201", "gfx942")))
     assert (choice.package, choice.missing) == (PACKAGES[1], ("gfx942",))
-    assert choice.reasons == ("sdk-gfx120X-all: has code for gfx1201, but none for gfx942",)
+    assert choice.reasons == ("sdk-gfx120X-all: has code for gfx1201, but not for gfx942",)
 
 
 def test_a_gpu_that_nothing_serves_gets_the_default_and_is_told_so() -> None:
     choice = choose(SDK, PACKAGES, Wanted(("gfx1300",)))
     assert (choice.package, choice.missing) == (PACKAGES[0], ("gfx1300",))
-    assert choice.reasons == ("sdk-gfx94X-dcgpu: none has code for gfx1300, so it is the default family",)
+    assert choice.reasons == (
+        "sdk-gfx94X-dcgpu: the package for the default family, because no package has code for gfx1300",
+    )
     family, why = find_target_family(SDK, Wanted(("gfx1300",)))
-    assert (family, why) == ("gfx94X-dcgpu", "the default: this SDK has no code for gfx1300")
+    assert (family, why) == ("gfx94X-dcgpu", "the default because this SDK has no code for gfx1300")
 
 
 def test_of_names_for_the_same_targets_the_one_that_has_a_package_is_taken() -> None:

@@ -43,7 +43,7 @@ def test_amd(variables: dict[str, str], expected: list[int]) -> None:
 
 def test_reasons_name_the_variable_and_what_it_left() -> None:
     _, reasons = visible_amd(UUIDS, {"ROCR_VISIBLE_DEVICES": "1,2", "HIP_VISIBLE_DEVICES": "0"})
-    assert reasons == ["ROCR_VISIBLE_DEVICES=1,2 shows 2 of 4 GPUs", "HIP_VISIBLE_DEVICES=0 shows 1 of 2 GPUs"]
+    assert reasons == ["ROCR_VISIBLE_DEVICES=1,2 exposes 2 of 4 GPUs", "HIP_VISIBLE_DEVICES=0 exposes 1 of 2 GPUs"]
     assert "OpenCL" in visible_amd(UUIDS, {"GPU_DEVICE_ORDINAL": "1"})[1][0]
 
 
@@ -102,4 +102,4 @@ def test_nvidia(value: str | None, expected: list[int]) -> None:
 def test_parts_of_nvidias_gpus_leave_all_visible() -> None:
     indices, reasons = visible_nvidia(H200, {"CUDA_VISIBLE_DEVICES": "MIG-1234"})
     assert indices == [0, 1]
-    assert reasons == ["CUDA_VISIBLE_DEVICES=MIG-1234 names parts of GPUs: all GPUs are used"]
+    assert reasons == ["CUDA_VISIBLE_DEVICES=MIG-1234 names GPU partitions, so all GPUs are used"]

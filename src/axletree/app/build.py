@@ -224,7 +224,9 @@ def _refuse_too_large(prepared: Prepared, *, free: int) -> None:
     perhaps = planning.perhaps(prepared)
     problems = [
         Problem(
-            message=f"stage {stage.id} needs {format_bytes(wanted)} of disk space, only {format_bytes(free)} are free",
+            message=(
+                f"stage {stage.id} needs {format_bytes(wanted)} of disk space, but only {format_bytes(free)} is free"
+            ),
             hint=(
                 f"set {STORE_VARIABLE} to a folder on a larger disk, run `axletree store gc`, or correct the stage's "
                 "resources"

@@ -59,10 +59,10 @@ def find_trees(recipe_or_folder: str, *, here: Path) -> tuple[Path, ...]:
         places.insert(0, loaded.path.parent / loaded.recipe.source.path)
     found = tuple(place for place in places if place.is_dir())
     if not found:
-        looked = ", ".join(map(str, places)) or "the recipe does not set one"
-        hint = "give the folder, or run in the one that `source sync` filled"
+        looked = ", ".join(map(str, places)) or "the recipe does not set a source folder"
+        hint = "give the source folder, or run the command in the folder that `source sync` created"
         raise UsageError(
-            Problem(file=str(loaded.path), message=f"no source tree here (looked for: {looked})", hint=hint)
+            Problem(file=str(loaded.path), message=f"no source tree found here (looked for: {looked})", hint=hint)
         )
     return found
 
@@ -84,7 +84,7 @@ def clean(folder: Path, what: What, *, environ: Mapping[str, str], really: bool)
     top = folder.resolve()
     if not (top / ".git").exists():
         if what != "build":
-            hint = "without git the original content of files is unknown; `--build` works here"
+            hint = "the original content of files is unknown without git; only `--build` works here"
             raise UsageError(Problem(file=str(folder), message="is not a git repository", hint=hint))
         items = tuple(cleaning.find_products(top))
         _carry_out(top, items, {}, really=really)
@@ -125,7 +125,9 @@ def _find(git: Worktree, top: Path, what: What, copies: Sequence[Path]) -> Itera
     for item in cleaning.find_hipified(git, top, copies):
         if what == "all" and item.fate == "keep":
             if _inside(git, top, item) in both:
-                yield msgspec.structs.replace(item, why="staged and then changed again: a patch cannot contain both")
+                yield msgspec.structs.replace(
+                    item, why="staged and then changed again: a patch cannot contain both versions"
+                )
             else:
                 yield msgspec.structs.replace(item, fate="restore", why="changed by you: saved as a patch")
         else:

@@ -120,13 +120,13 @@ def _switched(cache: Cache, python: Path, path: Path) -> Cache:
     if old is None:
         executable = find_executable(cache)
         if executable is None:
-            raise UsageError(Problem(message="the build folder was not configured with a Python", file=str(path)))
+            raise UsageError(Problem(message="the build folder was configured without Python", file=str(path)))
         old = _facts_of_old(executable)
     new = python_facts(python)
     switched = edit_cache(cache, switch_python(cache, old, new, file=str(path)), file=str(path))
     problems = [
         Problem(
-            message=f"was {change.old}, but {change.new} does not exist",
+            message=f"the value was {change.old}, but its replacement {change.new} does not exist",
             file=str(path),
             line=switched.entries[change.name].line,
             key=change.name,
@@ -148,7 +148,9 @@ def _facts_of_old(executable: str) -> PythonFacts:
     try:
         return python_facts(Path(executable))
     except HostError as error:
-        hint = "the build folder was configured for it: without it, configure the folder again"
+        hint = (
+            "the build folder was configured for this interpreter; if it no longer exists, configure the folder again"
+        )
         raise HostError(*error.problems, hint=hint) from error
 
 

@@ -47,6 +47,6 @@ def _problem(path: str, one: PlannedStage, other: PlannedStage) -> Problem:
     slots = "-".join(f"{{{axis}}}" for axis in differ)
     return Problem(
         message=f"{path} would be different files for {some_of(one.variants, 3)} and {some_of(other.variants, 3)}",
-        hint=f'separate them by {" and ".join(differ)}: with their own index root (index = "{slots}"), or a label '
-        f'(local = "{slots}"); or build the package once for all of them',
+        hint=f'separate them by {" and ".join(differ)}: give each its own index root (index = "{slots}") or label '
+        f'(local = "{slots}"), or build the package once for all of them',
     )

@@ -103,7 +103,9 @@ def dev(
     loaded, path = load(recipe)
     tree = (source or _default_tree(loaded)).resolve()
     if not tree.is_dir():
-        raise UsageError(f"no source folder {tree}", hint="run `axletree source sync` to create one from the recipe")
+        raise UsageError(
+            f"source folder does not exist: {tree}", hint="run `axletree source sync` to create one from the recipe"
+        )
     wanted = DevRequest(
         recipe=path,
         variant=choose_variant(loaded, variant),
@@ -194,7 +196,7 @@ def _find_tree(folder: Path) -> Path:
         if (place / FOLDER / "dev.json").exists():
             return place
     raise UsageError(
-        Problem(file=str(folder), message="is not in an editable tree"),
+        Problem(file=str(folder), message="is not inside an editable tree"),
         hint="run `axletree dev RECIPE -v VARIANT` to create one",
     )
 
@@ -373,7 +375,7 @@ def _explained(error: StageError, log_path: Path) -> StageError:
     message = "\n".join((first.message, *(f"    {line}" for line in lines)))
     hints = [finding.fix for finding in known if finding.fix]
     return StageError(
-        msgspec.structs.replace(first, message=message), *others, hint="\n".join((*hints, f"the log: {log_path}"))
+        msgspec.structs.replace(first, message=message), *others, hint="\n".join((*hints, f"see the log: {log_path}"))
     )
 
 

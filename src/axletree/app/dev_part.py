@@ -47,8 +47,10 @@ def find_stage(prepared: Prepared, name: str | None) -> PlannedStage:
     file = str(prepared.loaded.path)
     if name is not None:
         if name not in possible:
-            hint = suggestion(name, possible, "stages that can") or "it has no build or compile stage"
-            raise UsageError(Problem(file=file, message=f"no stage {name!r} that can build a tree", hint=hint))
+            hint = (
+                suggestion(name, possible, "stages that can build a tree") or "the recipe has no build or compile stage"
+            )
+            raise UsageError(Problem(file=file, message=f"no stage named {name!r} can build a tree", hint=hint))
         return possible[name]
     for action in ("build", "compile"):
         found = [stage for stage in possible.values() if stage.action == action]
@@ -57,7 +59,11 @@ def find_stage(prepared: Prepared, name: str | None) -> PlannedStage:
         if found:
             names = ", ".join(stage.step.name for stage in found)
             raise UsageError(
-                Problem(file=file, message=f"several {action} stages: {names}", hint="choose one with --stage")
+                Problem(
+                    file=file,
+                    message=f"the recipe has several {action} stages: {names}",
+                    hint="choose one with --stage",
+                )
             )
     raise UsageError(Problem(file=file, message="the recipe has no build or compile stage"))
 

@@ -70,7 +70,7 @@ def choose_variant(loaded: LoadedRecipe, pattern: str | None) -> str:
     """
     found = [variant.id for variant in select(expand(loaded.recipe), [pattern] if pattern is not None else [])]
     if len(found) > 1:
-        asked = f"{pattern!r} matches" if pattern is not None else "variants of the recipe"
+        asked = f"{pattern!r} matches" if pattern is not None else "the recipe has"
         raise UsageError(f"{asked} {len(found)} variants: {some_of(found, 5)}", hint="choose one with -v")
     return found[0]
 
@@ -203,7 +203,7 @@ def _have_venv(
     held = {"python": f"{interpreter.path} {interpreter.version}", "environments": list(environments)}
     if venv.exists() and any(venv.iterdir()):
         if not (ours or mark.exists()):
-            hint = "choose another folder with --venv, or remove this one"
+            hint = "choose a different folder with --venv, or remove this one"
             raise UsageError(Problem(file=str(venv), message="was not created by `axletree dev`", hint=hint))
         now = _read_mark(mark)
         works = (venv / "bin" / "python").exists()

@@ -139,7 +139,7 @@ def _versions(
 
 def _notes(inputs: DriftInputs, facts: SourceFacts | None, conda: CondaRecipe | None) -> Iterator[str]:
     if facts is None:
-        yield "no source tree, so upstream's vendored copies, pins and build requirements are unknown; see --source"
+        yield "without a source tree, upstream's vendored copies, pins and build requirements are unknown; see --source"
     else:
         yield from (f"{facts.folder}: {note}" for note in facts.notes)
     if conda is not None and conda.passed_over:
@@ -148,7 +148,7 @@ def _notes(inputs: DriftInputs, facts: SourceFacts | None, conda: CondaRecipe | 
         for number, _, text in texts:
             lines.setdefault(text, []).append(number)
         shown = ", ".join(f"{text} ({', '.join(numbers)})" for text, numbers in lines.items())
-        yield f"{inputs.conda_recipe}: needs rendering, skipped lines: {shown}"
+        yield f"{inputs.conda_recipe}: skipped lines that need rendering: {shown}"
 
 
 def _require_one_version(compared: Sequence[Compared]) -> list[str]:
@@ -159,14 +159,14 @@ def _require_one_version(compared: Sequence[Compared]) -> list[str]:
         try:
             version = Version(each.version.replace("-", "."))
         except InvalidVersion:
-            notes.append(f"{each.name}: has no version, assumed to be {wanted}")
+            notes.append(f"{each.name} has no version; assuming {wanted}")
             continue
         if version.base_version != wanted:
             said = f" ({each.said_by})" if each.said_by else ""
             message = f"the {each.what} has version {each.version}{said}, but the recipe has {compared[0].version}"
             problems.append(Problem(file=each.name, message=message))
     if problems:
-        raise UsageError(*problems, hint="compare the same version: requirements change between releases")
+        raise UsageError(*problems, hint="compare inputs of the same version: requirements change between releases")
     return notes
 
 
@@ -201,9 +201,10 @@ def _fanned_out(
     metadata = _metadata(scan)
     if not requires_extras(metadata.name, evidence):
         message = (
-            f"is a wheel of {metadata.name}, which the recipe does not build and no other wheel requires with extras"
+            f"is a wheel of {metadata.name}, which the recipe does not build and which no other wheel "
+            "requires with extras"
         )
-        raise UsageError(Problem(file=path.name, message=message, hint=f"it builds {', '.join(sorted(made))}"))
+        raise UsageError(Problem(file=path.name, message=message, hint=f"the recipe builds {', '.join(sorted(made))}"))
     return list(fan_out(metadata, evidence, file=path.name, table=table, pythons=pythons))
 
 

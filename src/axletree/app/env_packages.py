@@ -152,7 +152,7 @@ def _conda(
     subdir = interpreter_platform()
     previous = None if upgrade else _previous(path, requires, environment.channels, subdir)
     wanted = requires if previous is None else [f"{p.name} =={p.version} {p.build}" for p in previous.packages]
-    say("solving" if previous is None else f"installing {len(wanted)} packages of {path.name}")
+    say("solving" if previous is None else f"installing {len(wanted)} packages from {path.name}")
     client = {name: environ[name] for name in _CLIENT if name in environ}
     client |= {"PATH": ":".join(SYSTEM_PATH), "LC_ALL": "C.UTF-8"}
     cache = store.cache / "conda"
@@ -205,10 +205,10 @@ def _require_same(lock: CondaLock, solved: Sequence[Solved], path: Path) -> None
         p.name for p in lock.packages if p.name in found and p.sha256 and found[p.name].sha256 not in {"", p.sha256}
     ]
     if wrong or found.keys() != {p.name for p in lock.packages}:
-        what = ", ".join(wrong) or "other packages"
-        message = f"the channels no longer have locked packages: {what}"
+        what = ", ".join(wrong) or "different packages"
+        message = f"the channels no longer contain these locked packages: {what}"
         raise IntegrityError(
-            Problem(file=str(path), message=message, hint="choose new ones: axletree env create --upgrade")
+            Problem(file=str(path), message=message, hint="choose new versions: axletree env create --upgrade")
         )
 
 
@@ -224,7 +224,7 @@ def _write_lock(path: Path, lock: CondaLock, say: Say) -> None:
     try:
         replace_file(path, render_conda_lock(lock).encode())
     except OSError as error:
-        say(f"note: not locked, as {path} cannot be written: {error.strerror}")
+        say(f"note: packages were not locked because {path} cannot be written: {error.strerror}")
 
 
 def interpreter_platform() -> str:

@@ -28,14 +28,14 @@ def claimed(place: Path) -> Iterator[None]:
     kill came between, the next call puts the old one back before it begins.
     """
     if ":" in str(place):
-        hint = "choose a folder without one"
+        hint = "choose a folder without a colon in its path"
         raise UsageError(
-            Problem(file=str(place), message="contains a colon, which separates folders in PATH", hint=hint)
+            Problem(file=str(place), message="contains a colon, which is the separator in PATH", hint=hint)
         )
     if place.exists() and not place.is_dir():
         raise UsageError(Problem(file=str(place), message="is not a folder"))
     if place.is_dir() and any(place.iterdir()) and not any((place / name).exists() for name in (FILE, _MAKING)):
-        hint = "choose another folder, or remove this one"
+        hint = "choose a different folder, or remove this one"
         raise UsageError(Problem(file=str(place), message="was not created by `axletree env create`", hint=hint))
     before = place / _BEFORE
     try:

@@ -86,7 +86,7 @@ def create(
     """
     loaded, target, environment = _choose(wanted)
     if toolkit is not None and _world(target) == "cpu":
-        raise UsageError(f"--toolkit needs a GPU variant, but variant {target.variant} has no GPU")
+        raise UsageError(f"--toolkit needs a GPU variant, but variant {target.variant} is not for a GPU")
     place = (folder or place_of(environment, target)).absolute()
     with claimed(place):
         prefix = place / PREFIX
@@ -143,7 +143,7 @@ def _choose(wanted: EnvironmentRequest) -> tuple[LoadedRecipe, Target, TargetEnv
         stages = {each.name: each for each in target.stages}
         if wanted.stage not in stages:
             hint = suggestion(wanted.stage, stages, "its stages") or "the recipe has no stage for this variant"
-            raise UsageError(Problem(file=file, message=f"no stage {wanted.stage!r}", hint=hint))
+            raise UsageError(Problem(file=file, message=f"stage {wanted.stage!r} does not exist", hint=hint))
         name = stages[wanted.stage].environment
         if name is None:
             raise UsageError(Problem(file=file, message=f"stage {wanted.stage!r} has no environment"))
@@ -151,7 +151,7 @@ def _choose(wanted: EnvironmentRequest) -> tuple[LoadedRecipe, Target, TargetEnv
         name = _default(target, file)
     if name not in environments:
         hint = suggestion(name, environments, "its environments") or "the recipe has no environment"
-        raise UsageError(Problem(file=file, message=f"no environment {name!r}", hint=hint))
+        raise UsageError(Problem(file=file, message=f"environment {name!r} does not exist", hint=hint))
     return loaded, target, environments[name]
 
 
@@ -201,9 +201,9 @@ def _toolkit(
     layer = toolkit_layer(world, root, f"{world.upper() if world == 'cuda' else 'ROCm'} at {root}") if root else None
     if root is None or layer is None:
         where = (
-            f"{root}/bin has no {program}"
+            f"{root}/bin does not contain {program}"
             if root
-            else f"no {program} is on PATH, in the usual places or in the environment"
+            else f"{program} is not on PATH, in the usual places or in the environment"
         )
         hint = "install the toolkit, or give its folder: --toolkit DIR"
         raise HostError(f"variant {target.variant} needs a GPU toolkit, but {where}", hint=hint)
@@ -222,7 +222,7 @@ def _worked_around(
         copy = place / "headers" / Path(folder).parent.name
         count = copy_headers(Path(folder), copy)
         layers = [with_include(layer, folder, str(copy)) for layer in layers]
-        notes.append(f"hipcc always searches {folder} last: {copy} ({count:,} files) replaces it")
+        notes.append(f"hipcc always searches {folder} last, so {copy} ({count:,} copied files) replaces it")
     return tuple(layers), tuple(notes)
 
 
@@ -269,8 +269,10 @@ def find(place: str | None, wanted: EnvironmentRequest | None, environ: Mapping[
         return read(found[0].parent.absolute())
     if found:
         names = ", ".join(str(path.parent) for path in found)
-        raise UsageError(f"several environments here: {names}", hint="name one")
-    raise UsageError("no environment is here, and none is active", hint="axletree env create RECIPE -v VARIANT")
+        raise UsageError(f"this folder has several environments: {names}", hint="name one of them")
+    raise UsageError(
+        "no environment is in this folder, and none is active", hint="axletree env create RECIPE -v VARIANT"
+    )
 
 
 def read(folder: Path) -> Description:
@@ -321,10 +323,10 @@ def verify(
     name = description.folder if description is not None else "system"
     absent = [each for each in dict.fromkeys(compilers) if not find_compilers(active, only=[each])]
     if absent:
-        raise UsageError(f"no compiler on PATH of {name}: {', '.join(absent)}")
+        raise UsageError(f"compilers not on the PATH of {name}: {', '.join(absent)}")
     seen = verify_environment(name, order, active, compilers=compilers, note=note)
     if not seen.proofs:
-        raise HostError("no compiler on PATH", hint="install one (Debian and Ubuntu: apt-get install g++)")
+        raise HostError("no compiler found on PATH", hint="install one (Debian and Ubuntu: apt-get install g++)")
     return VerifiedEnvironment(
         environment=name,
         expected=Expected(include=seen.include, link=seen.link, run=seen.run),

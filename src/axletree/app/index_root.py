@@ -223,7 +223,7 @@ def _refuse_one_folder(changes: Sequence[RootChange]) -> None:
     for each in changes:
         other = known.setdefault(os.path.realpath(each.root), each.root)
         if other != each.root:
-            hint = "one of them is a link: make it a separate folder"
+            hint = "one of them is a symbolic link: replace it with a separate folder"
             raise PublishError(Problem(file=str(each.root), message=f"is the same folder as {other}", hint=hint))
 
 
@@ -270,5 +270,5 @@ def _move_across(temporary: Path, target: Path) -> None:
 
 
 def _unwritable(out: Path, error: OSError) -> HostError:
-    what = "its disk is full" if error.errno == errno.ENOSPC else (error.strerror or str(error))
-    return HostError(f"cannot write to {out}: {what}", hint="free some space there, or choose another folder")
+    what = "the disk is full" if error.errno == errno.ENOSPC else (error.strerror or str(error))
+    return HostError(f"cannot write to {out}: {what}", hint="free some space there, or choose a different folder")

@@ -221,7 +221,7 @@ def read_ledger(out: Path) -> Ledger:
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise IntegrityError(
             Problem(file=str(path), message=f"is not a ledger that this version can read: {error}"),
-            hint="move it away: the next build starts a new one",
+            hint="move it elsewhere: the next build starts a new ledger",
         ) from error
     except OSError as error:
         raise HostError(Problem(file=str(path), message=f"cannot be read: {error.strerror}")) from error
@@ -284,7 +284,7 @@ def predicted_keys(prepared: Prepared) -> dict[str, dict[StageId, Key]]:
 
 def _unwritable(path: Path, error: OSError) -> HostError:
     problem = Problem(file=str(path), message=f"cannot be written: {error.strerror}")
-    return HostError(problem, hint="free some space there, or choose another --out")
+    return HostError(problem, hint="free some space there, or choose a different --out folder")
 
 
 def _name(recipe: Recipe) -> str:

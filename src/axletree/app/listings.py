@@ -208,8 +208,8 @@ def _has_links_page(path: Path, *, wanted: bool) -> bool:
         return wanted
     ours = is_links_page(path.read_bytes())
     if wanted and not ours:
-        hint = "move it away, or choose another folder"
-        raise PublishError(Problem(file=str(path), message="is not the page that lists all files", hint=hint))
+        hint = "move it elsewhere, or choose a different folder"
+        raise PublishError(Problem(file=str(path), message="is not a page that lists all files", hint=hint))
     return ours
 
 

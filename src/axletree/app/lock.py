@@ -203,7 +203,7 @@ def _lock_source(
     path = loaded.companion / SOURCE_LOCK
     lock = None if upgrade else _read(path, parse_source)
     if lock is None or check_source(lock, source, file=str(path)):
-        note(f"looking for the source of {loaded.recipe.name} {source.version}")
+        note(f"looking up the source of {loaded.recipe.name} {source.version}")
         lock = _find_source(loaded, source, settings, surroundings, note)
     text = render_source(lock)
     return text, LockedFile(
@@ -239,16 +239,12 @@ def _find_source(
     assert source.kind in {"url", "wheel"}  # noqa: S101 (others have no lock)
     filename = unquote(urlsplit(source.location).path).rpartition("/")[2]
     if not filename or (source.kind == "wheel" and not (filename.endswith(".whl") and readings(filename))):
-        message = (
-            "the address does not end with a wheel file name"
-            if filename
-            else "the address does not end with a file name"
-        )
+        message = "the URL does not end with a wheel file name" if filename else "the URL does not end with a file name"
         raise RecipeError(problem_at(loaded, ("source", source.kind), message))
     sha256, size = measure(source.location, keep=surroundings.downloads, note=note)
     if source.sha256 not in {None, sha256}:
         raise IntegrityError(
-            f"{source.location} has sha256 {sha256} ({size} bytes), but the recipe has {source.sha256}",
+            f"{source.location} has sha256 {sha256} ({size} bytes), but the recipe expects {source.sha256}",
             hint="correct `sha256` in the recipe if this is the right file",
         )
     return SourceLock(
@@ -274,8 +270,8 @@ def _find_sdist(
         absence = explain_absence(source.location, source.version, files)
         raise RecipeError(problem_at(loaded, absence.path, absence.message, hint=absence.hint))
     if chosen.yanked:
-        why = f": {visible(chosen.yanked)}" if isinstance(chosen.yanked, str) else "without giving a reason"
-        note(f"warning: {chosen.filename} is yanked from the index{why}")
+        why = f": {visible(chosen.yanked)}" if isinstance(chosen.yanked, str) else " without a stated reason"
+        note(f"warning: {chosen.filename} has been yanked from the index{why}")
     same = [file for file in files if (file.filename, file.yanked) == (chosen.filename, chosen.yanked)]
     file = min(same, key=lambda each: (each.sha256 is None, each.size is None))
     sha256, size = file.sha256, file.size
@@ -313,7 +309,7 @@ def _write(folder: Path, texts: Mapping[str, str]) -> None:
         for name, text in texts.items():
             replace_file(folder / name, text.encode())
     except OSError as error:
-        hint = "copy the recipe to a folder of your own and lock it there"
+        hint = "copy the recipe to a folder that you can write to, and lock it there"
         raise HostError(f"cannot write {error.filename or folder}: {error.strerror}", hint=hint) from error
 
 

@@ -232,7 +232,9 @@ def _planned(prepared: Prepared, stage: PlannedStage) -> StagePlanned:
 
 def _refuse_secrets(targets: Iterable[Target], loaded: LoadedRecipe) -> None:
     """A passed variable's value lies in records and reports, so it must not be a secret."""
-    hint = "the store keeps the values of passed variables; fetch anything that needs a secret before the build"
+    hint = (
+        "the store keeps the values of variables passed to builds; fetch anything that needs a secret before the build"
+    )
     problems = {
         (stage.name, number): problem_at(
             loaded, ("stages", stage.name, "pass-env", number), f"{name} looks like a secret", hint=hint

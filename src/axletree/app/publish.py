@@ -57,7 +57,7 @@ def check_writable(out: Path) -> None:
             remove_leftovers(out, below=True)
     except OSError as error:
         raise HostError(
-            f"cannot write to the output folder {out}: {error.strerror}", hint="choose another one with --out"
+            f"cannot write to the output folder {out}: {error.strerror}", hint="choose a different folder with --out"
         ) from error
 
 

@@ -105,7 +105,9 @@ def with_source(loaded: LoadedRecipe, folder: Path) -> LoadedRecipe:
         UsageError: there is no such folder.
     """
     if not folder.is_dir():
-        raise UsageError(f"no source folder {folder}", hint="run `axletree source sync` to create one from the recipe")
+        raise UsageError(
+            f"source folder does not exist: {folder}", hint="run `axletree source sync` to create one from the recipe"
+        )
     source = Source(path=str(folder.absolute()), exclude=loaded.recipe.source.exclude)
     return msgspec.structs.replace(loaded, recipe=msgspec.structs.replace(loaded.recipe, source=source))
 
@@ -136,7 +138,10 @@ def preset_of(recipe: Recipe, name: str) -> Preset:
         UsageError: it has no such preset; its own are given.
     """
     if name not in recipe.presets:
-        hint = faults.suggestion(name, recipe.presets, "its presets") or "it has no presets; a data file can add some"
+        hint = (
+            faults.suggestion(name, recipe.presets, "its presets")
+            or "the recipe has no presets; a data file can add them"
+        )
         raise UsageError(f"recipe {recipe.name} has no preset {name!r}", hint=hint)
     return recipe.presets[name]
 
@@ -177,9 +182,9 @@ def _find(name_or_path: str | Path) -> Path:
     if isinstance(name_or_path, Path) or text.endswith(".toml") or "/" in text:
         path = Path(name_or_path)
         if path.is_dir():
-            raise UsageError(f"{text} is a folder", hint="give the .toml file of the recipe in it")
+            raise UsageError(f"{text} is a folder", hint="give the recipe's .toml file, not its folder")
         if not path.exists():
-            raise UsageError(f"no recipe file {text}", hint=_nearest_file(path))
+            raise UsageError(f"recipe file {text} does not exist", hint=_nearest_file(path))
         return path
     shipped = _shipped()
     if text not in shipped:
@@ -188,8 +193,8 @@ def _find(name_or_path: str | Path) -> Path:
         if near:
             hint = f"did you mean {near[0]!r}?"
         elif Path(f"{text}.toml").is_file():
-            hint = f"for the file in this folder, write {text}.toml"
-        raise UsageError(f"no recipe {text!r}", hint=hint)
+            hint = f"to use the file in this folder, write {text}.toml"
+        raise UsageError(f"recipe {text!r} does not exist", hint=hint)
     return shipped[text]
 
 
@@ -214,7 +219,7 @@ def _read(path: Path) -> str:
         raise HostError(Problem(message=f"cannot be read: {error.strerror}", file=str(path))) from error
     if len(data) > _LARGEST:
         raise RecipeError(
-            Problem(message=f"larger than {_LARGEST >> 20} MiB: this is neither a recipe nor its data", file=str(path))
+            Problem(message=f"is larger than {_LARGEST >> 20} MiB, too large for a recipe or its data", file=str(path))
         )
     try:
         return data.decode("utf-8-sig")

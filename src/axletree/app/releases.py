@@ -31,7 +31,7 @@ def release_version(recipe: Recipe, text: str) -> str:
     local = Version(version).local
     labelled = [name for name, package in recipe.packages.items() if package.local is not None]
     if local is not None and labelled:
-        hint = f"the recipe's packages.{labelled[0]}.local adds another one"
+        hint = f"the recipe's packages.{labelled[0]}.local would add a second label"
         raise UsageError(f"version {version} already has a local label ({local!r})", hint=hint)
     return version
 
@@ -59,5 +59,5 @@ def patterns_for_gpu(recipe: str, desired: str, patterns: Sequence[str], skip: S
     if not found:
         values = dict.fromkeys(variant.values["gpu"] for variant in variants if "gpu" in variant.values)
         hint = f"values of axis gpu: {', '.join(values)}" if values else "the recipe has no axis gpu"
-        raise UsageError(f"no variant is for {label}", hint=hint)
+        raise UsageError(f"no variant is built for {label}", hint=hint)
     return found

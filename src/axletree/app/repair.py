@@ -191,12 +191,16 @@ def _machine(scan: WheelScan, facts: Mapping[str, ElfFacts]) -> str:
     foreign = sorted({member.format for member in scan.wheel.members} & {"mach-o", "pe"})
     machine = single_machine(facts)
     if foreign or machine is None:
-        found = f"contains {' and '.join(foreign)} files" if foreign else "has no ELF files for a host processor"
+        found = (
+            f"contains {' and '.join(foreign)} files" if foreign else "does not contain ELF files for a host processor"
+        )
         raise IntegrityError(
             Problem(file=name, message=f"is not a Linux wheel: it {found}, so there is nothing to repair")
         )
     if "musllinux" in scan.wheel.name.platform:
-        raise IntegrityError(Problem(file=name, message="is a musllinux wheel; repair it on a musl system"))
+        raise IntegrityError(
+            Problem(file=name, message="is a musllinux wheel, which must be repaired on a musl system")
+        )
     return machine
 
 
@@ -207,7 +211,7 @@ def _policy(text: str | None, policies: Sequence[Policy], machine: str) -> Polic
     found = next((policy for policy in policies if name in {policy.name, *policy.aliases}), None)
     if found is None or machine not in found.versions:
         known = ", ".join(policy.name for policy in policies if machine in policy.versions)
-        raise UsageError(f"--policy: {text!r} does not exist for {machine}", hint=f"known: {known}")
+        raise UsageError(f"--policy: {text!r} is not available for {machine}", hint=f"use one of these: {known}")
     return found
 
 
@@ -219,8 +223,8 @@ def _platform(facts: Mapping[str, ElfFacts], policies: Sequence[Policy], target:
             Problem(file=need.path, key=need.library, message=f"needs {need.family}_{need.version}") for need in broken
         ]
         lowest = lowest_policy(needs, policies, machine)
-        hint = f"{target.name} does not provide these; " + (
-            f"the lowest tag for this wheel is {lowest.name}" if lowest else "no manylinux tag has them"
+        hint = f"{target.name} does not allow these; " + (
+            f"the lowest tag for this wheel is {lowest.name}" if lowest else "no manylinux tag allows them"
         )
         raise IntegrityError(*problems[:20], hint=hint + "; for a lower one, build it on an older system")
     if reached is None:
@@ -274,7 +278,7 @@ def _write(
 ) -> tuple[Path, int]:
     wheel = given.scan.wheel
     if wheel.metadata is None or wheel.wheel_info is None:
-        raise IntegrityError(Problem(file=wheel.filename, message="has no METADATA or no WHEEL file"))
+        raise IntegrityError(Problem(file=wheel.filename, message="has no METADATA file or no WHEEL file"))
     edited = dict(_edited_members(given, grafting, wheel.filename))
     sbom = f"{wheel.dist_info}/{SBOMS}/{SBOM_NAME}"
     members = [*edited.values()]
@@ -287,7 +291,7 @@ def _write(
     info = msgspec.structs.replace(wheel.wheel_info, tags=name.tags, generator=GENERATOR)
     target = out / render_wheel_name(name)
     if target.exists() and target.samefile(given.path):
-        raise UsageError(f"{target} would overwrite the input wheel", hint="choose another folder with --out")
+        raise UsageError(f"{target} would overwrite the input wheel", hint="choose a different folder with --out")
     folder = dist_info_folder(wheel.metadata.name, wheel.metadata.version)
     written = write_wheel_file(
         out,

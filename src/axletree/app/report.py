@@ -50,5 +50,5 @@ def isolation_text(records: Iterable[StageRecord]) -> str:
     granted = [record.isolation for record in records if record.isolation]
     lacking = sorted({name for kinds in granted for name, was_granted in kinds.items() if not was_granted})
     if not granted:
-        return "isolation of stages not recorded"
+        return "stage isolation was not recorded"
     return f"stages not isolated: {', '.join(lacking)}" if lacking else "stages isolated"

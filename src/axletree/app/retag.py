@@ -67,7 +67,7 @@ def retag(
     _require_one_name(wheel)
     name = change_name(wheel.name, wishes)
     if render_wheel_name(name) == render_wheel_name(wheel.name):
-        raise UsageError(f"{path.name} already matches the request", hint="see axletree retag --help")
+        raise UsageError(f"{path.name} already has the requested tags and version", hint="see axletree retag --help")
     metadata = change_metadata(wheel.metadata, wheel.name, name)
     members = packed_members(wheel.view, wheel.entries, wheel.record, folder=wheel.folder, archive=path.name)
     folder = path.parent if out is None else out

@@ -28,7 +28,7 @@ RULES: tuple[tuple[str, Sequence[Rule[Any]]], ...] = (
     ("What `axletree doctor` reports about hosts", HOST_RULES),
     ("What `axletree env verify` reports about environments", ENVIRONMENT_RULES),
     ("What a build reports before it compiles", BUILD_RULES),
-    ("What a build reports after it compiled", COMPILING_RULES),
+    ("What a build reports after it compiles", COMPILING_RULES),
     ("What the audit reports about archives that it rejects", ARCHIVE_RULES),
     ("What the audit reports about wheels", DIST_RULES),
     ("What the audit reports about conda packages", CONDA_RULES),
@@ -84,7 +84,7 @@ def find_rules(patterns: Sequence[str]) -> ListedRules:
 
         near = difflib.get_close_matches(unknown[0], known, n=1)
         hint = f"did you mean {near[0]}? " if near else ""
-        raise UsageError(Problem(message=f"no rule called {unknown[0]}", hint=f"{hint}`axletree rules` lists them"))
+        raise UsageError(Problem(message=f"no rule is called {unknown[0]}", hint=f"{hint}`axletree rules` lists them"))
     if not patterns:
         return ListedRules(tuple(groups[:-1]))
     chosen = (_chosen(group, patterns) for group in groups)

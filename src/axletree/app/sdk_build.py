@@ -148,13 +148,13 @@ def build_sdk(
 def _apart(known: Known) -> Iterator[str]:
     if known.selection.apart:
         names = " and ".join(known.selection.apart)
-        yield f"no package for family {names}: artifacts for its GPUs contain different files under one path"
+        yield f"no package for family {names}: artifacts for its GPUs contain different files with the same path"
 
 
 def _version(manifest: Manifest, request: SdkRequest) -> str:
     text = manifest.sdk.version if request.version is None else request.version
     if text is None:
-        raise UsageError("the manifest has no version", hint="set one with --version")
+        raise UsageError("the manifest has no version", hint="set it with --version")
     try:
         return str(Version(text))
     except InvalidVersion:
@@ -173,7 +173,9 @@ def _checked_platform(
             hint = "use a tag such as manylinux_2_28_x86_64 or linux_x86_64"
             raise UsageError(Problem(key=repr(tag), message="is not a Linux platform tag", hint=hint))
         if machine is not None and found.machine != machine:
-            raise UsageError(Problem(key=repr(tag), message=f"is for {found.machine}, but the SDK is for {machine}"))
+            raise UsageError(
+                Problem(key=repr(tag), message=f"is a tag for {found.machine}, but the SDK is for {machine}")
+            )
     return tag
 
 

@@ -54,7 +54,7 @@ def load_manifest(name: str, *, folder: Path) -> Manifest:
     except FileNotFoundError:
         known = [each.stem for each in sorted((shipped / "sdk").glob("*.toml"))] if shipped else []
         hint = suggestion(name, known, "manifests that ship with Axletree")
-        raise UsageError(Problem(file=name, message="no such manifest", hint=hint)) from None
+        raise UsageError(Problem(file=name, message="manifest not found", hint=hint)) from None
     except OSError as error:
         raise HostError(Problem(file=name, message=f"cannot be read: {error.strerror}")) from error
     if len(data) > _LARGEST:
@@ -99,7 +99,7 @@ def read_sdk_input(
         entries = read_artifacts(artifacts, cache=cache, targets=targets, note=notes.append, threads=threads)
     elif debs is not None:
         if manifest.debs is None:
-            hint = "add a table [debs] that assigns packages to artifacts"
+            hint = "add a [debs] table that assigns packages to artifacts"
             raise UsageError(Problem(key="--debs", message="the manifest does not support Debian packages", hint=hint))
         entries = read_debs(debs, manifest.debs, cache=cache, note=notes.append, threads=threads)
     else:

@@ -44,7 +44,7 @@ def read_stage_input(root: Path, descriptor: Path, *, artifact: str | None, targ
     match = _DESCRIPTOR.fullmatch(descriptor.name)
     name = artifact or (match["name"] if match else None)
     if name is None:
-        raise UsageError(f"the artifact that {descriptor.name} describes is unknown", hint="--artifact NAME")
+        raise UsageError(f"cannot determine which artifact {descriptor.name} describes", hint="use --artifact NAME")
     try:
         with descriptor.open("rb") as file:
             text = file.read(_LARGEST).decode()

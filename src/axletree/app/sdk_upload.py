@@ -98,7 +98,7 @@ def upload_sdk(
     """
     store = local_path(request.store)
     if store is None:
-        hint = "give a folder that is mounted or synchronized with the server, and the server's address as --url"
+        hint = "give a folder that is mounted from or synchronized with the server, and pass the server's URL as --url"
         raise UsageError(f"{redact(request.store)} is not a folder: servers have no common upload protocol", hint=hint)
     folder = upload_folder(request.run_id, request.platform, request.group)
     place = store.absolute() / folder
@@ -110,7 +110,11 @@ def upload_sdk(
         else:
             scratch = stack.enter_context(staging(place))
         roots = _roots(built, sdists, scratch, per_family=request.per_family)
-        notes = ("leaving out the selector's sdist, which chooses among families",) if _drops(request, sdists) else ()
+        notes = (
+            ("leaving out the selector's sdist, which selects a family during installation",)
+            if _drops(request, sdists)
+            else ()
+        )
         if request.dry_run:
             return _report(request, folder, place, roots, _states(place, roots), notes)
         report: UploadReport | None = None
@@ -138,7 +142,7 @@ def _read_source(source: Path) -> tuple[tuple[BuiltFile, ...], tuple[BuiltFile, 
     selectors = [each for each in (*built, *sdists) if each.sdk is not None]
     if not selectors:
         hint = "give a folder written by axletree sdk build"
-        raise UsageError(f"{source} has no selector of an SDK", hint=hint)
+        raise UsageError(f"{source} does not contain an SDK's selector", hint=hint)
     for root, files in ((source, built), (source / AT_INSTALL, sdists)):
         _check_listed(root, files)
         for each in files:
@@ -156,7 +160,7 @@ def _check_platform(platform: str, built: Iterable[BuiltFile]) -> None:
     """Wheels are for the platform that the run is said to be of."""
     prefix = {"linux": ("linux", "manylinux", "musllinux"), "windows": ("win",)}[platform]
     problems = [
-        Problem(file=str(each.path), message=f"is not for {platform}")
+        Problem(file=str(each.path), message=f"is not a package for {platform}")
         for each in built
         if each.metadata is not None and not parse_wheel_name(each.path.name).platform.startswith((*prefix, "any"))
     ]
@@ -236,7 +240,7 @@ def _state(root: Path, file: BuiltFile) -> bool:
         raise HostError(Problem(file=str(target), message=f"cannot be read: {error.strerror}")) from error
     if found != file.sha256:
         message = f"is already in the store with different content (sha256 {found[:16]}..., now {file.sha256[:16]}...)"
-        hint = "choose another --run-id, --artifact-group or version"
+        hint = "choose a different --run-id, --artifact-group or version"
         raise PublishError(Problem(file=str(target), message=message, hint=hint))
     return file.path.name in listed_wheels(root)
 
@@ -265,7 +269,7 @@ def _copy(file: BuiltFile, folder: Path) -> StagedFile:
     except OSError as error:
         raise HostError(Problem(file=str(file.path), message=f"cannot be copied: {error.strerror}")) from error
     if found != file.sha256:
-        raise IntegrityError(Problem(file=str(file.path), message="changed while it was copied"))
+        raise IntegrityError(Problem(file=str(file.path), message="changed while it was being copied"))
     return _staged(file, target)
 
 
@@ -289,8 +293,8 @@ def _family_roots(built: Sequence[BuiltFile], scratch: Path) -> list[_Root]:
     """A root for what all GPUs share, and one for each family: its packages, a selector for it, links to the rest."""
     selectors = [each for each in built if each.sdk is not None and each.metadata is not None]
     if len(selectors) != 1 or len([each for each in built if each.sdk is not None]) != 1:
-        hint = "build one version with axletree sdk build --selector wheel into its own folder"
-        raise UsageError("--per-family needs the selector as a wheel, in one version", hint=hint)
+        hint = "build a single version into its own folder with axletree sdk build --selector wheel"
+        raise UsageError("--per-family needs the selector as a wheel, and only one version of it", hint=hint)
     (selector,) = selectors
     sdk = selector.sdk
     assert sdk is not None  # noqa: S101 (it was chosen for it)

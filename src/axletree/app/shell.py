@@ -37,7 +37,7 @@ def find_place(store: Store, stage: str) -> StageFolder:
     folder = work_folder(store, request.key)
     if not folder.exists():
         raise UsageError(
-            f"stage {stage} succeeded, so its folder was removed", hint=f"its log: {log_file(store, request.key)}"
+            f"stage {stage} succeeded, so its folder was removed", hint=f"see its log: {log_file(store, request.key)}"
         )
     written = folder / ENVIRONMENT_FILE
     environ: dict[str, str] = json.loads(written.read_text()) if written.exists() else {"PATH": "/usr/bin:/bin"}
@@ -58,7 +58,7 @@ def find_request(store: Store, stage: str) -> StageRequest:
     if stage not in requests:
         near = difflib.get_close_matches(stage, requests, n=1, cutoff=0.4)
         hint = f"did you mean {near[0]!r}?" if near else "`axletree plan RECIPE` shows stage ids"
-        raise UsageError(f"no stage {stage!r} ran in this store", hint=hint)
+        raise UsageError(f"this store has no record of a stage {stage!r}", hint=hint)
     return requests[stage]
 
 

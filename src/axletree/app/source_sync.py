@@ -101,11 +101,13 @@ def sync_sources(
 
 def _check_names(wanted: Sequence[Repository], only: Sequence[str], file: str) -> None:
     if not wanted:
-        hint = 'give it a git source, or tables such as [checkouts.vision] with git = "https://..."'
+        hint = 'add a git source, or tables such as [checkouts.vision] with git = "https://..."'
         raise UsageError(Problem(file=file, message="the recipe has no git repository", hint=hint))
     names = [repository.name for repository in wanted]
     problems = [
-        Problem(message=f"no repository {name!r} in {file}", hint=suggestion(name, names, "its repositories"))
+        Problem(
+            message=f"{file} does not define a repository {name!r}", hint=suggestion(name, names, "its repositories")
+        )
         for name in only
         if name not in names
     ]
@@ -200,19 +202,19 @@ def _pinning(
     git = open_worktree(into / main.folder, url=main.git, environ=environ)
     if report is not None:
         if report.commit is None:
-            raise HostError(f"its pin is in {main.name}, which was not synced: see above")
+            raise HostError(f"{main.name}, which contains its pin, was not synced: see above")
         there = git.folder.is_dir() and git.has(report.commit)
         return report.commit if there or not dry_run else None
     hint = f"sync {main.name} first"
     if not git.folder.is_dir():
-        raise HostError(f"its pin is in {main.name}, which does not exist", hint=hint)
+        raise HostError(f"{main.name}, which contains its pin, does not exist yet", hint=hint)
     if asked is None:
         commit = git.commit_of("HEAD")
     else:
         commit = git.commit_of(asked if COMMIT.fullmatch(asked) else f"refs/tags/{asked}")
         commit = commit or git.commit_of(f"refs/remotes/origin/{asked}")
     if commit is None:
-        raise HostError(f"its pin is in {main.name}, which has no {asked or 'commit'} yet", hint=hint)
+        raise HostError(f"{main.name}, which contains its pin, does not have {asked or 'a commit'} yet", hint=hint)
     return commit
 
 
@@ -222,12 +224,10 @@ def _read_pin(main: Repository, pin: str, commit: str, into: Path, environ: Mapp
     shown = git.attempt("cat-file", "blob", f"{commit}:{pin}")
     where = f"{main.folder}/{pin}"
     if shown.code != 0:
-        hint = "give this checkout its own ref, or the path used in this release"
+        hint = "set a ref for this checkout, or correct the path of its pin for this release"
         raise HostError(Problem(file=where, message=f"the file does not exist at {commit[:12]}", hint=hint))
     text = shown.text.strip()
     if not _PIN.fullmatch(text):
         first = text.splitlines()[0][:60] if text else "nothing"
-        raise HostError(
-            Problem(file=where, message=f"does not contain a commit or tag at {commit[:12]}, but {first!r}")
-        )
+        raise HostError(Problem(file=where, message=f"contains {first!r} at {commit[:12]} instead of a commit or tag"))
     return text

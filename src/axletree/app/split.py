@@ -145,7 +145,7 @@ def load_split_rules(name_or_path: str | None, *, wheel: Path) -> SplitRules:
         shipped = _shipped()
         if text not in shipped:
             hint = f"give a file with --rules; Axletree ships rules for {', '.join(shipped) or 'no project'}"
-            raise UsageError(f"no rules to split {text!r}", hint=hint)
+            raise UsageError(f"no rules found to split {text!r}", hint=hint)
         path = shipped[text]
     return parse_split_rules(_read(path), filename=str(path))
 
@@ -160,7 +160,7 @@ def _read(path: Path) -> str:
         with path.open("rb") as file:
             data = file.read(_LARGEST_RULES + 1)
     except FileNotFoundError:
-        raise UsageError(f"no rules file {path}") from None
+        raise UsageError(f"rules file {path} does not exist") from None
     except OSError as error:
         raise HostError(Problem(message=f"cannot be read: {error.strerror}", file=str(path))) from error
     if len(data) > _LARGEST_RULES:

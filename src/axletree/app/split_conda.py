@@ -78,9 +78,9 @@ def write_conda_parts(
     prove_conda_parts(facts)
     guessed = sorted({name for part in report for name in part.guessed})
     if guessed:
-        notes[f"conda: no known package for {', '.join(guessed)}: using the distribution's name as the dependency"] = (
-            None
-        )
+        notes[
+            f"conda: no package is known for {', '.join(guessed)}; using the distribution's name as the dependency"
+        ] = None
     return CondaParts(tuple(staged), tuple(report), tuple(notes))
 
 
@@ -95,7 +95,7 @@ def _compiled(
         hint = f" ({error.problems[-1].hint})" if error.problems[-1].hint else ""
         notes[
             (
-                f"conda: {part.package.name} has no compiled Python files, as this machine has no Python "
+                f"conda: {part.package.name} has no compiled Python files because this machine does not have Python "
                 f"{part.python}{hint}"
             )
         ] = None

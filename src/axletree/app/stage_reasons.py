@@ -38,7 +38,7 @@ def own_reasons(prepared: Prepared, stage: StageId) -> tuple[str, ...]:
     resolved = prepared.resolved[stage]
     last = prepared.last.get(stage)
     if stage in prepared.unread:
-        return ("another version of Axletree wrote its last result",)
+        return ("a different version of Axletree produced its last result",)
     if last is None:
         return why(_plain(resolved.ingredients), None)
     now = _plain(resolved.ingredients)

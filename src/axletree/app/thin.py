@@ -171,7 +171,9 @@ def _thin_wheel(
         if out is not None:
             target = out / render_wheel_name(name)
             if target.exists() and target.samefile(path):
-                raise UsageError(f"{target} would overwrite the input wheel", hint="choose another folder with --out")
+                raise UsageError(
+                    f"{target} would overwrite the input wheel", hint="choose a different folder with --out"
+                )
             out.mkdir(parents=True, exist_ok=True)
             written = write_wheel_file(
                 out,
@@ -240,7 +242,7 @@ def _thin_library(path: Path, request: ThinRequest, out: Path | None) -> ThinRep
                 target = (out / label if request.each else out) / path.name
                 if target.exists() and target.samefile(path):
                     raise UsageError(
-                        f"{target} would overwrite the input file", hint="choose another folder with --out"
+                        f"{target} would overwrite the input file", hint="choose a different folder with --out"
                     )
                 write_source(target, _checked(file, thinning), like=path)
                 result = msgspec.structs.replace(result, file=str(target))
@@ -253,7 +255,7 @@ def _plans(files: Sequence[_Library], request: ThinRequest, name: str) -> list[_
     present = gpus_in(map(summarise, sections))
     makers = {container.maker for section in sections for container in section.containers}
     if not makers:
-        hint = "`thin` reads .nv_fatbin, __nv_relfatbin and .hip_fatbin; libraries that keep GPU code elsewhere, "
+        hint = "`thin` reads .nv_fatbin, __nv_relfatbin and .hip_fatbin; libraries that keep GPU code elsewhere "
         raise UsageError(Problem(file=name, message="contains no GPU code to thin"), hint=hint + "are left unchanged")
     groups = [(gpu,) for gpu in present] if request.each else [_gpus(request)]
     plans = []
@@ -262,7 +264,7 @@ def _plans(files: Sequence[_Library], request: ThinRequest, name: str) -> list[_
         if foreign:
             has = ", ".join(gpu.name for gpu in present)
             raise UsageError(
-                Problem(file=name, message=f"contains no code for the vendor of {foreign[0]}, only for {has}")
+                Problem(file=name, message=f"contains no code for the vendor of {foreign[0]}, only code for {has}")
             )
         plans.append(_plan(files, gpus, request, within=name))
     refused = [problem for plan in plans for problem in plan.refused]
@@ -348,9 +350,9 @@ def _result(plan: _Plan, files: Sequence[_Library], *, file: str, size: int) -> 
 def _saving(file: DeviceFile, thinning: Thinning) -> LibrarySaving:
     thinned, notes = thinning.thinned, list(thinning.notes)
     if thinned.missing:
-        notes.append(f"{thinned.missing} containers already lacked code for that GPU")
+        notes.append(f"{thinned.missing} containers had no code for that GPU to begin with")
     if thinned.exact:
-        notes.append(f"{thinned.exact} containers run only on exactly that GPU, not on later ones of its family")
+        notes.append(f"{thinned.exact} containers run only on that exact GPU, not on later GPUs in its family")
     code = sum(section.section.size for section in file.code)
     whole = sum(section.section.size * file.ratio(section.section) for section in file.code)
     return LibrarySaving(

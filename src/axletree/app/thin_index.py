@@ -60,7 +60,11 @@ def _read(path: Path, name: WheelName) -> VariantSet:
             data = read_member(view, entry, archive=path.name, limit=_MAX_VARIANT_FILE)
             described = parse_variants(data, file=f"{path.name}: {entry.name}")
             if name.variant != "null" and [variant.label for variant in described.variants] != [name.variant]:
-                message = f"its {VARIANT_FILE} does not describe the variant {name.variant} in its file name"
+                message = (
+                    f"its {VARIANT_FILE} does not describe the variant {name.variant} that its file name specifies"
+                )
                 raise IntegrityError(Problem(file=path.name, message=message))
             return described
-    raise IntegrityError(Problem(file=path.name, message=f"is named as a variant, but has no {VARIANT_FILE}"))
+    raise IntegrityError(
+        Problem(file=path.name, message=f"has a variant in its file name, but does not contain {VARIANT_FILE}")
+    )

@@ -25,13 +25,15 @@ if TYPE_CHECKING:
     "paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="FILE_OR_FOLDER..."
 )
 @click.option(
-    "--policy", metavar="NAME", help="Platform that the wheels should support, such as manylinux_2_28 or a full tag."
+    "--policy",
+    metavar="NAME",
+    help="Platform that the wheels should support, such as manylinux_2_28, or a full platform tag.",
 )
 @click.option(
     "--torch",
     type=click.Path(path_type=Path),
     metavar="WHEEL_OR_ENV",
-    help="Compare undefined symbols with the exports of this torch: a wheel, a virtual environment, its Python.",
+    help="Compare undefined symbols with the exports of this torch: a wheel, a virtual environment or its Python.",
 )
 @click.option(
     "--provided-by",
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     metavar="DIST=PATTERN",
     help=(
         "Libraries that another distribution provides, such as 'mylib=libmylib*.so'. Repeatable. Libraries of torch, "
-        "of NVIDIA, AMD and Intel wheels and of drivers are known already."
+        "drivers and NVIDIA, AMD and Intel wheels are recognized without this option."
     ),
 )
 @click.option("--glibc", metavar="VERSION", help="Highest glibc version that the wheels may need, such as 2.28.")
@@ -53,11 +55,11 @@ def command(
     *,
     hashes: bool,
 ) -> Reported:
-    """Check wheels: tags, RECORD, libraries they need, platform floor, RPATH, GPU code.
+    """Check wheels: tags, RECORD, needed libraries, minimum platform, RPATH, GPU code.
 
     Reads each wheel once, without unpacking it. For a folder, checks all wheels in it; a folder without wheels is
     checked as an unpacked tree, for its machine code. Conda packages are compared with their own lists: paths, hashes,
-    links, prefixes, compiled files. The exit code is 1 if there are findings of severity error.
+    links, prefixes, compiled files. The exit code is 1 if there are findings with severity error.
     """
     if glibc is not None and parse_glibc(glibc) is None:
         raise UsageError(f"--glibc: {glibc!r} is not a version", hint="write it as 2.28")

@@ -45,27 +45,35 @@ _CANCELLED = 130
     "and its report is the last line.",
 )
 @click.argument("recipe")
-@click.option("--out", type=click.Path(path_type=Path), show_default="dist, or the setting out", help="Output folder.")
-@click.option("-v", "--variant", "patterns", multiple=True, metavar="PATTERN", help="Only variants that match.")
-@click.option("--skip", multiple=True, metavar="PATTERN", help="Skip variants that match.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), show_default="dist, or the `out` setting", help="Output folder."
+)
+@click.option("-v", "--variant", "patterns", multiple=True, metavar="PATTERN", help="Only variants that match PATTERN.")
+@click.option("--skip", multiple=True, metavar="PATTERN", help="Skip variants that match PATTERN.")
 @click.option("--gpu", metavar="GPU", help="Only variants for this GPU: cpu, cu126, 12.6, rocm7.1, xpu.")
-@click.option("--no-share", multiple=True, metavar="AXIS", help="Share nothing between values of this axis.")
-@click.option("--source", type=click.Path(path_type=Path), help="Folder to build instead of the recipe's source.")
+@click.option("--no-share", multiple=True, metavar="AXIS", help="Do not share stages between values of this axis.")
+@click.option(
+    "--source", type=click.Path(path_type=Path), help="Source folder to build instead of the recipe's source."
+)
 @click.option(
     "--release",
     metavar="RELEASE",
     help="Version of the packages: nightly=YYYYMMDD, rc=N, post=N, git=SHA, tag=vX.Y.Z, or a version.",
 )
-@click.option("--keep-going", is_flag=True, help="After a failure, continue with stages that do not depend on it.")
+@click.option(
+    "--keep-going", is_flag=True, help="After a failure, continue with stages that do not depend on the failed stage."
+)
 @click.option(
     "--remaining",
     is_flag=True,
-    help="Only variants that are not done yet, according to the ledger of the output folder.",
+    help="Only variants that are not done yet, according to the output folder's ledger.",
 )
 @click.option("--only-failed", is_flag=True, help="Only variants whose latest build failed.")
 @click.option("--offline", is_flag=True, help="Do not use the network; a missing file is an error.")
-@click.option("--find-links", multiple=True, metavar="PLACE", help="Folder or page with wheels to look in first.")
-@click.option("--index-url", metavar="URL", help="Package index instead of the configured one.")
+@click.option(
+    "--find-links", multiple=True, metavar="PLACE", help="Folder or page with wheels, searched before the index."
+)
+@click.option("--index-url", metavar="URL", help="Package index to use instead of the configured one.")
 def command(
     *,
     recipe: str,
@@ -83,7 +91,7 @@ def command(
     find_links: tuple[str, ...],
     index_url: str | None,
 ) -> Reported:
-    """Build; exit 0 if all is done, 130 if cancelled, and 1, 2 or 3 for the worst failure of a stage."""
+    """Build; exit 0 if everything was built, 130 if cancelled, and 1, 2 or 3 depending on the worst stage failure."""
     place = out or OUT
     again = build_command(
         recipe,

@@ -24,17 +24,24 @@ if TYPE_CHECKING:
 @click.command(cls=ReportCommand, report=CleanedTrees)
 @click.argument("place", metavar="RECIPE|DIR")
 @click.option("--build", "build", is_flag=True, help="Build products that git ignores (default).")
-@click.option("--hipify", "hipify", is_flag=True, help="Files that hipify made or edited in place, in submodules too.")
-@click.option("--all", "everything", is_flag=True, help="Both, in submodules too, and your changes, saved as a patch.")
-@click.option("--yes", is_flag=True, help="Remove the files; without this option, only list them.")
+@click.option(
+    "--hipify", "hipify", is_flag=True, help="Files that hipify created or edited in place, in submodules too."
+)
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Both, in submodules too; also reverts your changes, after saving them as a patch.",
+)
+@click.option("--yes", is_flag=True, help="Remove the files instead of only listing them.")
 def command(place: str, *, build: bool, hipify: bool, everything: bool, yes: bool) -> Reported:
-    """Show or remove what builds and hipify left in a source tree.
+    """Show or remove what builds and hipify left behind in a source tree.
 
     Nothing is changed without --yes. Untracked files that git does not ignore are kept, and so are virtual environments
-    and editors' folders.
+    and editor folders.
     """
     if build + hipify + everything > 1:
-        raise UsageError("--build, --hipify and --all exclude each other", hint="use --all for both")
+        raise UsageError("--build, --hipify and --all cannot be combined", hint="use --all for both")
     what: What = "all" if everything else "hipify" if hipify else "build"
     trees, error = until_error(
         find_trees(place, here=Path()), lambda tree: clean(tree, what, environ=os.environ, really=yes)
@@ -61,4 +68,4 @@ def _lines(report: CleanReport) -> Iterator[str]:
     if report.patch is not None:
         yield printable(f"reverted changes are saved in {report.patch}")
     if not report.done and (removed or restored):
-        yield "nothing was changed: run with --yes to do it"
+        yield "nothing was changed: run again with --yes to apply this"

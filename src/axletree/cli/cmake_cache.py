@@ -31,7 +31,7 @@ _TYPES: dict[str, EntryType] = {kind: kind for kind in get_args(EntryType)}
 @click.option(
     "--python",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Switch the build folder to another interpreter.",
+    help="Switch the build folder to a different interpreter.",
 )
 @click.option(
     "--expect", multiple=True, metavar="NAME=VALUE", help="Require this value; `*` for any enabled value. Repeatable."
@@ -53,9 +53,9 @@ def command(
 ) -> Reported:
     """Show, edit and check the cache of a configured CMake tree.
 
-    Without options, lists the entries whose names match the patterns NAME, or all but CMake's internal ones. The next
-    build configures again by itself and compiles what the edit affects. The exit code is 1 if an expected value
-    differs, or if no entry has a given name.
+    Without options, lists the entries whose names match the NAME patterns, or all entries except CMake's internal ones.
+    The next build reconfigures automatically and compiles what the edit affects. The exit code is 1 if an expected
+    value differs, or if no entry has a given name.
     """
     changes: dict[str, str | tuple[EntryType, str] | None] = {}
     for text in assignments:
@@ -72,7 +72,7 @@ def command(
 def _pair(text: str, option: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not (name and equals):
-        raise UsageError(f"{option} {text!r} is not an assignment", hint="write NAME=VALUE")
+        raise UsageError(f"{option} {text!r} is not of the form NAME=VALUE", hint="such as CMAKE_BUILD_TYPE=Release")
     return name, value
 
 
@@ -104,7 +104,7 @@ def _lines(report: CacheReport, *, listing: bool) -> Iterator[str]:
         yield "nothing to change: the cache already has these values"
     if report.expected and not report.mismatches:
         yield f"{report.expected} as expected" + (
-            "" if report.logged else ", checked only with the cache: no --log was given"
+            "" if report.logged else ", checked only against the cache because --log was not given"
         )
     for mismatch in report.mismatches:
         yield printable(str(mismatch))

@@ -34,7 +34,7 @@ _PARTS = 10
     help="Make a source tree editable: what you edit and rebuild is what Python imports.",
 )
 @click.argument("recipe")
-@click.option("-v", "--variant", metavar="PATTERN", help="The variant; not needed if the recipe has only one.")
+@click.option("-v", "--variant", metavar="PATTERN", help="Variant; not needed if the recipe has only one.")
 @click.option("--source", type=click.Path(path_type=Path), help="Source tree; by default the recipe's source folder.")
 @click.option("--venv", type=click.Path(path_type=Path), help="Folder of the environment; inside the tree by default.")
 @click.option("--stage", metavar="NAME", help="Stage to build in the tree, if the recipe has several.")
@@ -46,7 +46,7 @@ def command(
     venv: Path | None,
     stage: str | None,
 ) -> Reported:
-    """Set a tree up; exit 0 when it is up to date, else as what failed."""
+    """Set up a tree; exit 0 when it is up to date, otherwise with the exit code of what failed."""
     return bring_up(partial(dev, recipe, variant=variant, stage=stage, source=source, venv=venv))
 
 

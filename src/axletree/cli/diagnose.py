@@ -24,13 +24,13 @@ from axletree.view.diagnosis import diagnosis_text
     "--facts",
     type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=False),
     metavar="FILE",
-    help="Explain the failure with facts of the logs' host, as written there by `axletree facts`.",
+    help="Explain the failure with facts about the host that wrote the logs, saved there with `axletree facts --json`.",
 )
 def command(logs: tuple[Path, ...], *, facts: Path | None) -> Reported:
-    """Find the root cause in logs, and say what to do.
+    """Find the root cause of failures in logs, and suggest a fix.
 
-    Reads logs of ninja, make, CMake, pip, uv, compilers, linkers, Python and CI systems, of any length; - reads
-    standard input. The exit code is 1 if something failed.
+    Reads logs of ninja, make, CMake, pip, uv, compilers, linkers, Python and CI systems, of any length. Use - to read
+    standard input. The exit code is 1 if the logs show a failure.
     """
     host = None if facts is None else read_facts(facts)
     report = diagnose_logs(logs, stdin=sys.stdin.buffer, facts=host, at_work=at_work)

@@ -18,17 +18,17 @@ from axletree.view.doctor import render_doctor
 
 @click.command(cls=ReportCommand, report=HostReport)
 @click.argument("recipe", required=False)
-@click.option("-v", "--variant", "patterns", multiple=True, metavar="PATTERN", help="Only variants that match.")
+@click.option("-v", "--variant", "patterns", multiple=True, metavar="PATTERN", help="Only variants that match PATTERN.")
 @click.option(
     "--facts",
     type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=False),
     metavar="FILE",
-    help="Check another host with its facts, as written there by `axletree facts --json`.",
+    help="Check a different host, using its facts as saved there with `axletree facts --json`.",
 )
 def command(*, recipe: str | None, patterns: tuple[str, ...], facts: Path | None) -> Reported:
-    """Check whether this host can build and run a recipe's variants, and what to change.
+    """Check whether this host can build and run a recipe's variants, and suggest fixes.
 
-    Without a recipe, checks what every build needs. The exit code is 1 if something would make a build fail.
+    Without a recipe, checks what every build needs. The exit code is 1 if a build would fail.
     """
     if patterns and recipe is None:
         raise click.UsageError("--variant needs a recipe")

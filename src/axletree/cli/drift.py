@@ -34,7 +34,7 @@ _FAILING = {
     "wheels",
     type=_FILE,
     multiple=True,
-    help="An official wheel of the same version, or the cuda-toolkit that one requires. Repeatable.",
+    help="An official wheel of the same version, or the cuda-toolkit wheel that such a wheel requires. Repeatable.",
 )
 @click.option(
     "--recipe-metadata",
@@ -48,11 +48,13 @@ _FAILING = {
     "--at",
     type=click.DateTime(["%Y-%m-%d"]),
     metavar="DATE",
-    help="Use only packages that the channels had on this day (UTC).",
+    help="Use only packages that were in the channels on this day (UTC).",
 )
-@click.option("--index", is_flag=True, help="Ask the configured package index of pip and uv for the newest releases.")
+@click.option(
+    "--index", is_flag=True, help="Query the package index configured for pip and uv for the newest releases."
+)
 @click.option("-v", "--variant", "patterns", metavar="PATTERN", multiple=True, help="Only variants whose id matches.")
-@click.option("--evidence", is_flag=True, help="Show every statement behind each verdict, with file and line.")
+@click.option("--evidence", is_flag=True, help="Show all the evidence for each verdict, with file and line.")
 @click.option("--only", metavar="NAME", multiple=True, help="Show only this dependency. Repeatable.")
 @click.option(
     "--fail-on",
@@ -60,7 +62,7 @@ _FAILING = {
     multiple=True,
     default=("conflict",),
     show_default=True,
-    help="Exit 1 for this verdict and worse ones, or for contradictions of upstream. Repeatable.",
+    help="Exit with 1 for this verdict or a worse one, or for contradictions within upstream. Repeatable.",
 )
 def command(
     recipe: str,
@@ -78,12 +80,12 @@ def command(
 ) -> Reported:
     """Compare a recipe's dependencies with upstream's and with what channels offer.
 
-    Upstream's dependencies are those that it vendors, pins, requires and links. All inputs must have the same upstream
-    version. Nothing is executed or rendered: commits and tags come from git, everything else from files. The exit code
-    is 1 if a dependency has a verdict that --fail-on names.
+    Upstream's dependencies are the ones that it vendors, pins, requires or links. All inputs must have the same
+    upstream version. Nothing is executed or rendered: commits and tags come from git, everything else from files. The
+    exit code is 1 if a dependency has a verdict that --fail-on names.
     """
     if at is not None and not channels:
-        raise click.UsageError("--at needs a channel: give one with --channel")
+        raise click.UsageError("--at needs a channel: use --channel")
     indexes = read_indexes(settings(), os.environ, home=Path.home(), cwd=Path.cwd()) if index else None
     end = None if at is None else (at.replace(tzinfo=dt.UTC) + dt.timedelta(days=1)).timestamp()
     inputs = DriftInputs(
@@ -92,7 +94,7 @@ def command(
     report = find_drift(recipe, inputs, environ=os.environ, patterns=patterns)
     unknown = sorted(set(only) - {row.dependency for row in report.dependencies})
     if unknown:
-        raise click.UsageError(f"no dependency called {', '.join(unknown)}; --json lists all")
+        raise click.UsageError(f"no dependency is called {', '.join(unknown)}; --json lists them all")
     width = shutil.get_terminal_size().columns
     return Reported(
         report,

@@ -22,10 +22,14 @@ if TYPE_CHECKING:
 @click.command(cls=ReportCommand, report=RenamedElf)
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option(
-    "--rpath", metavar="ENTRY:...", help="Search path, as DT_RPATH: applies to the file and to the libraries it loads."
+    "--rpath",
+    metavar="ENTRY:...",
+    help="Set the search path as DT_RPATH, which applies to the file and to the libraries it loads.",
 )
 @click.option(
-    "--runpath", metavar="ENTRY:...", help="Search path, as DT_RUNPATH: applies to the direct dependencies of the file."
+    "--runpath",
+    metavar="ENTRY:...",
+    help="Set the search path as DT_RUNPATH, which applies only to the file's direct dependencies.",
 )
 @click.option("--no-rpath", is_flag=True, help="Remove the search path.")
 @click.option("--soname", metavar="NAME", help="SONAME.")
@@ -49,7 +53,7 @@ def command(
 ) -> Reported:
     """Change the search path, SONAME and needed libraries of an ELF file.
 
-    Changes the file in place if the new names fit, and otherwise adds a segment. Before writing, checks that the result
+    Changes the file in place if the new names fit; otherwise, adds a segment. Before writing, checks that the result
     has the requested values and is otherwise unchanged. Prints the changes.
     """
     entries = "" if no_rpath else rpath if rpath is not None else runpath
@@ -81,14 +85,14 @@ def _conflicts(change: ElfChange, paths: Sequence[str | None], pairs: Sequence[s
         hint = "give --rpath, --runpath, --no-rpath, --soname, --replace-needed, --add-needed or --remove-needed"
         yield Problem(message="nothing to change", hint=hint)
     if sum(path is not None for path in paths) > 1:
-        yield Problem(message="give one of --rpath, --runpath and --no-rpath")
+        yield Problem(message="give only one of --rpath, --runpath and --no-rpath")
     if "" in paths[:2]:
-        yield Problem(message="the search path is empty", hint="--no-rpath removes it")
+        yield Problem(message="the search path is empty", hint="use --no-rpath to remove it")
     if len(change.replace_needed) < len(set(pairs)):
-        yield Problem(message="--replace-needed gives the same library two new names")
+        yield Problem(message="--replace-needed gives two new names to the same library")
     others = {*change.replace_needed, *change.replace_needed.values(), *change.add_needed}
     for name in sorted(others & {*change.remove_needed}):
-        yield Problem(message=f"{name} cannot be removed and added or replaced at the same time")
+        yield Problem(message=f"{name} cannot be both removed and added or replaced")
 
 
 def _lines(done: RenamedElf) -> Iterator[str]:
@@ -106,7 +110,9 @@ def _lines(done: RenamedElf) -> Iterator[str]:
             yield printable(f"  needs {now}: {', '.join(names)}")
     old, new = before.versions_of, after.versions_of
     if old != new:
-        yield printable(f"  symbol versions: of {', '.join(_left(old, new))} -> of {', '.join(_left(new, old))}")
+        yield printable(
+            f"  symbol versions required from: {', '.join(_left(old, new))} -> {', '.join(_left(new, old))}"
+        )
 
 
 def _left(names: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:

@@ -42,29 +42,29 @@ def _choosing(command: Callable[..., object]) -> Callable[..., object]:
     for option in (
         click.option("--environment", metavar="NAME", help="Environment of the recipe, if it has several."),
         click.option("--stage", metavar="NAME", help="Use the environment of this stage."),
-        click.option("-v", "--variant", metavar="PATTERN", help="The variant; not needed if the recipe has only one."),
+        click.option("-v", "--variant", metavar="PATTERN", help="Variant; not needed if the recipe has only one."),
     ):
         command = option(command)
     return command
 
 
 def _shell_option(command: Callable[..., object]) -> Callable[..., object]:
-    return click.option("--shell", type=click.Choice(SHELLS), help="Shell to print for; your login shell by default.")(
-        command
-    )
+    return click.option(
+        "--shell", type=click.Choice(SHELLS), help="Shell to print code for; your login shell by default."
+    )(command)
 
 
-@click.group(help="Create environments with the search order that a variant needs, activate and verify them.")
+@click.group(help="Create, activate and verify environments with the search order that a variant needs.")
 def command() -> None:
-    """Make, activate, run, verify and export environments."""
+    """Create, activate, verify and export environments, and run commands in them."""
 
 
 @command.command(cls=ReportCommand, report=CreatedEnvironment)
 @click.argument("recipe")
 @click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path, file_okay=False))
 @_choosing
-@click.option("--toolkit", metavar="DIR", help="Root of the GPU toolkit; detected by default.")
-@click.option("--upgrade", is_flag=True, help="Resolve conda packages again instead of keeping the lock.")
+@click.option("--toolkit", metavar="DIR", help="Root folder of the GPU toolkit; detected by default.")
+@click.option("--upgrade", is_flag=True, help="Resolve conda packages again instead of using the lock.")
 def create(
     *,
     recipe: str,
@@ -75,7 +75,7 @@ def create(
     toolkit: str | None,
     upgrade: bool,
 ) -> Reported:
-    """Create an environment for a recipe's variant, replacing an earlier one.
+    """Create an environment for a recipe's variant, replacing any earlier one.
 
     DIR is .axletree/env/NAME-VARIANT by default.
     """
@@ -151,7 +151,7 @@ def run(
     if not argv:
         raise UsageError("no command to run", hint="axletree env run DIR -- COMMAND")
     if not argv[0]:
-        click.echo("axletree: '': not a program name", err=True)
+        click.echo("axletree: '' is not a program name", err=True)
         sys.exit(_NOT_FOUND)
     description = _find(place, variant, stage, environment)
     variables = environments.variables(description, os.environ)
@@ -166,7 +166,7 @@ def run(
 @command.command(cls=ReportCommand, report=VerifiedEnvironment)
 @click.argument("place", metavar="[DIR|RECIPE]", required=False)
 @_choosing
-@click.option("--system", is_flag=True, help="Check this shell without any environment.")
+@click.option("--system", is_flag=True, help="Check this shell without an environment.")
 @click.option("--compiler", "compilers", metavar="NAME", multiple=True, help="Check only this compiler. Repeatable.")
 @click.option("--all", "everything", is_flag=True, help="Show every folder, header and library.")
 def verify(
@@ -179,9 +179,9 @@ def verify(
     compilers: tuple[str, ...],
     everything: bool,
 ) -> Reported:
-    """Verify the search order: compile, link and run a probe with each compiler, and check what it uses.
+    """Verify the search order: compile, link and run a probe with each compiler, and check which files it uses.
 
-    The exit code is 1 if a compiler uses something other than the environment's own, or if a probe fails.
+    The exit code is 1 if a compiler uses a file from outside the environment, or if a probe fails.
     """
     if system and place is not None:
         raise UsageError(f"--system checks without an environment, so {place} cannot be given")

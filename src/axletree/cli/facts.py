@@ -18,10 +18,10 @@ from axletree.view.facts import facts_lines
 def command() -> Reported:
     """Print all facts of this host that builds depend on.
 
-    Each fact has its source, or the reason why it is unknown. Facts are tested where possible: compilers compile, links
-    are made and job servers hand out tokens, in temporary folders that are removed. The home folder becomes ~; names of
-    the user and the machine, credentials and secrets are left out. `axletree doctor --facts FILE` checks what
-    `axletree facts --json` wrote to a file.
+    Each fact is shown with its source, or with the reason why it is unknown. Facts are tested where possible: compilers
+    compile, links are made and job servers hand out tokens, in temporary folders that are removed. The home folder
+    becomes ~; the names of the user and the machine, credentials and secrets are left out. `axletree doctor --facts
+    FILE` checks the facts that `axletree facts --json` wrote to a file.
     """
     facts = take_facts(os.environ, settings())
     return Reported(facts, lambda: facts_lines(facts, width=shutil.get_terminal_size((120, 24)).columns))

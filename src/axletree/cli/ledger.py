@@ -22,10 +22,12 @@ from axletree.view.ledger import ledger_text
     help="Show the state of each variant of a recipe: done, failed, interrupted, stale, never built.",
 )
 @click.argument("recipe")
-@click.option("--out", type=click.Path(path_type=Path), show_default="dist, or the setting out", help="Output folder.")
-@click.option("-v", "--variant", "patterns", multiple=True, metavar="PATTERN", help="Only variants that match.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), show_default="dist, or the `out` setting", help="Output folder."
+)
+@click.option("-v", "--variant", "patterns", multiple=True, metavar="PATTERN", help="Only variants that match PATTERN.")
 def command(*, recipe: str, out: Path | None, patterns: tuple[str, ...]) -> Reported:
-    """Print the ledger; exit 0 when nothing remains to be built, else 1."""
+    """Print the ledger; exit 0 if nothing remains to be built, otherwise 1."""
     given = settings(out=out)
     request = PlanRequest(recipe=recipe, out=Path(given.out), patterns=patterns)
     found = standings(request, open_store(given), environ=os.environ, as_built=True)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 @click.command(cls=ReportCommand, report=LockedRecipe)
 @click.argument("recipe")
-@click.option("-v", "--variant", "patterns", multiple=True, metavar="PATTERN", help="Only variants that match.")
-@click.option("--skip", multiple=True, metavar="PATTERN", help="Skip variants that match.")
+@click.option("-v", "--variant", "patterns", multiple=True, metavar="PATTERN", help="Only variants that match PATTERN.")
+@click.option("--skip", multiple=True, metavar="PATTERN", help="Skip variants that match PATTERN.")
 @click.option("--upgrade", is_flag=True, help="Choose the newest matching versions instead of keeping the locked ones.")
 @click.option("--find-links", multiple=True, metavar="PLACE", help="Folder or page with wheels. Repeatable.")
 @click.option("--index-url", metavar="URL", help="Package index to use instead of the configured one.")

@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "audit": ("audit", "Check wheels: tags, RECORD, libraries they need, platform floor, RPATH, GPU code."),
+    "audit": ("audit", "Check wheels: tags, RECORD, needed libraries, minimum platform, RPATH, GPU code."),
     "build": ("build", "Build, audit, index, install and test a recipe's variants."),
     "check": ("check", "Validate recipes and report all their errors at once."),
-    "clean": ("clean", "Show or remove what builds and hipify left in a source tree."),
+    "clean": ("clean", "Show or remove what builds and hipify left behind in a source tree."),
     "cmake-cache": ("cmake_cache", "Show, edit and check the cache of a configured CMake tree."),
     "dev": ("dev", "Make a source tree editable: what you edit and rebuild is what Python imports."),
-    "diagnose": ("diagnose", "Find the root cause in logs, and say what to do."),
-    "doctor": ("doctor", "Check whether this host can build and run a recipe's variants, and what to change."),
+    "diagnose": ("diagnose", "Find the root cause of failures in logs, and suggest a fix."),
+    "doctor": ("doctor", "Check whether this host can build and run a recipe's variants, and suggest fixes."),
     "drift": ("drift", "Compare a recipe's dependencies with upstream's and with what channels offer."),
     "edit-elf": ("edit_elf", "Change the search path, SONAME and needed libraries of an ELF file."),
-    "env": ("env", "Create environments with the search order that a variant needs, activate and verify them."),
+    "env": ("env", "Create, activate and verify environments with the search order that a variant needs."),
     "facts": ("facts", "Print all facts of this host that builds depend on."),
     "init": ("init", "Write a recipe for a project from an sdist, an archive, a folder or a git repository."),
     "ledger": (
@@ -43,14 +43,14 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "matrix": ("matrix", "List a recipe's variants."),
     "pack": ("pack", "Pack a folder created by unpack into a wheel."),
     "plan": ("plan", "Show the stages of a build: what is shared, cached or run again, and why."),
-    "rebuild": ("rebuild", "Rebuild what changed in an editable source tree, the one that you are in or DIR."),
+    "rebuild": ("rebuild", "Rebuild what changed in an editable source tree: the current one, or DIR."),
     "recipes": ("recipes", "List the recipes that ship with Axletree."),
     "repair": (
         "repair",
         "Copy missing libraries into wheels, except those that other distributions provide, and retag them.",
     ),
     "retag": ("retag", "Change the tags, build tag or local version of wheels."),
-    "rules": ("rules", "List the rules of audits, builds and the doctor; explain those you name."),
+    "rules": ("rules", "List the audit, build and doctor rules, or explain the rules you name."),
     "run-stage": ("run_stage", "Run one stage from its request in the store."),
     "schema": (
         "schema",
@@ -63,7 +63,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "shell": ("shell", "Open a shell in a stage's folder and environment, or run a command there."),
     "sizes": ("sizes", "Show what takes up space: by folder, ELF section and GPU architecture."),
-    "source": ("source", "Clone and update a recipe's git repositories: sync."),
+    "source": ("source", "Clone or update a recipe's git repositories."),
     "split": ("split", "Split a wheel into several distributions that install together."),
     "store": ("store", "Maintain the store: verify, gc, du."),
     "thin": ("thin", "Remove the code for unwanted GPUs from a wheel's libraries."),
@@ -121,7 +121,7 @@ class LazyGroup(click.Group):
         """Find a command; for an unknown one, name the nearest."""
         name = args[0]
         if (new := MOVED.get(tuple(args[:2]))) is not None:
-            ctx.fail(f"{' '.join(args[:2])!r} is a command of its own now: axletree {' '.join([new, *args[2:]])}")
+            ctx.fail(f"{' '.join(args[:2])!r} is now a separate command: axletree {' '.join([new, *args[2:]])}")
         if name not in COMMANDS and not name.startswith("-"):
             import difflib  # noqa: PLC0415 (only on this error path: start-up time)
 
@@ -133,19 +133,19 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, "--version", prog_name="axletree")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors and the result.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only errors and the result.")
 @click.option(
     "--color",
     type=click.Choice(["auto", "always", "never"]),
     default="auto",
     show_default=True,
-    help="Colours on stdout and stderr; auto is on terminals.",
+    help="Use colors on stdout and stderr; auto uses them on terminals.",
 )
 @click.pass_context
 def cli(ctx: click.Context, *, quiet: bool, color: str) -> None:
     """Take a native Python project from source to packages that are audited, indexed, installed and tested.
 
-    Exit codes: 0 done; 1 the work was done and the answer is no; 2 bad usage or input; 3 the host lacks something.
+    Exit codes: 0 success; 1 a check or the work failed; 2 bad usage or input; 3 the host lacks something.
     """
     ctx.color = wants_color(color, os.environ)
     if ctx.obj is not None:

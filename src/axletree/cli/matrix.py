@@ -28,7 +28,7 @@ from axletree.view.tables import render_table
 @click.option(
     "--preset",
     metavar="NAME",
-    help="Count the configurations, variants and packages of a preset of the recipe instead.",
+    help="Instead, count the configurations, variants and packages of one of the recipe's presets.",
 )
 @click.option("--github", is_flag=True, help='Print one line, {"include": [...]}, for the matrix of a CI job.')
 def command(
@@ -42,7 +42,7 @@ def command(
 ) -> Reported:
     """List a recipe's variants."""
     if github and (wants_json() or preset is not None):
-        raise click.UsageError(f"{'--json' if wants_json() else '--preset'} and --github exclude each other")
+        raise click.UsageError(f"{'--json' if wants_json() else '--preset'} and --github cannot be combined")
     if gpu is not None and preset is not None:
         raise click.UsageError("--gpu selects the recipe's own variants; use --variant for those of a preset")
     report = list_variants(recipe, patterns=patterns, skip=skip, gpu=gpu, preset=preset)

@@ -24,7 +24,7 @@ def loaded(**options: Any) -> Loaded:
     try:
         cwd = Path.cwd()
     except FileNotFoundError as error:
-        raise HostError("the working folder was removed", hint="cd to an existing folder") from error
+        raise HostError("the working folder was removed", hint="change to an existing folder") from error
     return load_settings(os.environ, home=Path.home(), cwd=cwd, options=from_options(**options))
 
 

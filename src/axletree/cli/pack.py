@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 @click.command(cls=ReportCommand, report=PackedFolder)
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR")
 @click.option(
-    "--out", type=click.Path(path_type=Path), default=Path(), help="Folder for the wheel; the current one by default."
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path(),
+    help="Folder for the wheel; the current folder by default.",
 )
 @click.option(
     "--build", metavar="TAG", help="Build tag, which starts with a digit; '' for none. By default, the one in WHEEL."
@@ -39,20 +42,20 @@ if TYPE_CHECKING:
     type=click.IntRange(1, 64),
     default=lambda: min(64, len(os.sched_getaffinity(0))),
     show_default="all cores",
-    help="Number of compression threads. Does not change the wheel.",
+    help="Number of compression threads. The wheel does not depend on it.",
 )
 @click.option(
     "--from",
     "older",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     metavar="WHEEL",
-    help="Copy unchanged members from this wheel without recompressing them.",
+    help="Wheel to copy unchanged members from without recompressing them.",
 )
 def command(folder: Path, out: Path, build: str | None, level: int, threads: int, older: Path | None) -> Reported:
     """Pack a folder created by unpack into a wheel.
 
-    METADATA and WHEEL in its *.dist-info determine the wheel's file name; RECORD is written again. The same content
-    gives the same bytes; SOURCE_DATE_EPOCH sets the date of the members. Prints the path of the wheel.
+    METADATA and WHEEL in its *.dist-info determine the wheel's file name; RECORD is rewritten. The same content
+    always produces the same bytes; SOURCE_DATE_EPOCH sets the date of the members. Prints the path of the wheel.
     """
     epoch = source_date_epoch(os.environ)
     done = pack(folder, out=out, build=build, level=level, threads=threads, older=older, epoch=epoch)
@@ -65,4 +68,4 @@ def _lines(done: PackedFolder, older: Path | None) -> Iterator[str]:
     say_aside(f"  {plural(done.files, 'file')}{reused}, {format_bytes(done.size)}")
     if done.left_out:
         names = ", ".join(done.left_out)
-        say_aside(f"  note: left out, as it describes another wheel: {names}")
+        say_aside(f"  note: left out because it describes a different wheel: {names}")

@@ -30,13 +30,15 @@ if TYPE_CHECKING:
     help="Show the stages of a build: what is shared, cached or run again, and why.",
 )
 @click.argument("recipe")
-@click.option("-v", "--variant", "patterns", multiple=True, metavar="PATTERN", help="Only variants that match.")
-@click.option("--skip", multiple=True, metavar="PATTERN", help="Skip variants that match.")
+@click.option("-v", "--variant", "patterns", multiple=True, metavar="PATTERN", help="Only variants that match PATTERN.")
+@click.option("--skip", multiple=True, metavar="PATTERN", help="Skip variants that match PATTERN.")
 @click.option("--gpu", metavar="GPU", help="Only variants for this GPU: cpu, cu126, 12.6, rocm7.1, xpu.")
-@click.option("--no-share", multiple=True, metavar="AXIS", help="Share nothing between values of this axis.")
-@click.option("--source", type=click.Path(path_type=Path), help="Folder to build instead of the recipe's source.")
+@click.option("--no-share", multiple=True, metavar="AXIS", help="Do not share stages between values of this axis.")
+@click.option(
+    "--source", type=click.Path(path_type=Path), help="Source folder to build instead of the recipe's source."
+)
 @click.option("--release", metavar="RELEASE", help="Version of the packages, as for build: nightly=YYYYMMDD, rc=N ...")
-@click.option("--explain", is_flag=True, help="Show all reasons of each stage, and the variants that share it.")
+@click.option("--explain", is_flag=True, help="Show all the reasons for each stage, and the variants that share it.")
 def command(
     *,
     recipe: str,

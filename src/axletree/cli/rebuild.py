@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 @click.command(
     cls=ReportCommand,
     report=Developed,
-    help="Rebuild what changed in an editable source tree, the one that you are in or DIR.",
+    help="Rebuild what changed in an editable source tree: the current one, or DIR.",
 )
 @click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path, file_okay=False))
 def command(*, folder: Path | None) -> Reported:
-    """Rebuild; exit 0 when the tree is up to date, else as what failed."""
+    """Rebuild; exit 0 when the tree is up to date, otherwise with the exit code of what failed."""
     return bring_up(partial(rebuild, folder or Path()))

@@ -30,18 +30,26 @@ if TYPE_CHECKING:
     metavar="WHEEL...",
 )
 @click.option(
-    "--out", type=click.Path(path_type=Path), default=Path("wheelhouse"), show_default=True, help="Folder for results."
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("wheelhouse"),
+    show_default=True,
+    help="Folder for the results.",
 )
 @click.option(
-    "--policy", metavar="TAG", help="Platform tag to reach, such as manylinux_2_28; the lowest possible by default."
+    "--policy",
+    metavar="TAG",
+    help="Platform tag to aim for, such as manylinux_2_28; the lowest possible tag by default.",
 )
 @click.option(
     "--library-path",
     multiple=True,
     type=click.Path(path_type=Path, file_okay=False, exists=True),
-    help="Folder to search for libraries, before the system's. Repeatable.",
+    help="Folder to search for libraries before the system folders. Repeatable.",
 )
-@click.option("--max-graft", default="64 MB", show_default=True, metavar="SIZE", help="Largest library to copy in.")
+@click.option(
+    "--max-graft", default="64 MB", show_default=True, metavar="SIZE", help="Size limit for copied libraries."
+)
 def command(
     wheels: tuple[Path, ...],
     out: Path,
@@ -51,8 +59,8 @@ def command(
 ) -> Reported:
     """Copy missing libraries into wheels, except those that other distributions provide, and retag them.
 
-    Libraries of torch, NVIDIA, ROCm and drivers are never copied: they stay with the distribution that owns them. Each
-    copied library gets a name with its digest; the bill of materials records where it came from.
+    Libraries of torch, NVIDIA, ROCm and drivers are never copied: the distribution that owns them provides them. Each
+    copied library gets a name that contains its digest; the bill of materials records where it came from.
     """
     limit = _limit(max_graft)
     epoch, threads = source_date_epoch(os.environ), len(os.sched_getaffinity(0))
@@ -80,10 +88,10 @@ def _lines(result: RepairedWheel) -> Iterator[str]:
         yield f"  copied {library.origin}{source}, {format_bytes(library.size)}, to {printable(library.path)}"
     for left in result.left:
         note = "" if left.declared else click.style("; the wheel does not require it", fg="yellow")
-        yield f"  left {printable(left.soname)} to {left.owner}{note}"
+        yield f"  not copied: {printable(left.soname)}, which {left.owner} provides{note}"
     if result.relinked:
         files = printable(", ".join(result.relinked[:5]))
-        yield f"  changed names and search path of {plural(len(result.relinked), 'file')}: {files}"
+        yield f"  changed library names and search paths in {plural(len(result.relinked), 'file')}: {files}"
     if result.platform != result.before:
         yield f"  tag: {result.before} -> {result.platform}"
     if not result.grafts:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.option("--build", metavar="TAG", help="Build tag, which starts with a digit; '' removes it.")
 @click.option("--local", metavar="LABEL", help="Local label of the version, such as cu130; '' removes it.")
 @click.option(
-    "--out", type=click.Path(path_type=Path), help="Folder for the new wheels; next to the old ones by default."
+    "--out", type=click.Path(path_type=Path), help="Folder for the new wheels; by default, the folder of the old ones."
 )
 def command(
     wheels: tuple[Path, ...],
@@ -46,8 +46,8 @@ def command(
 ) -> Reported:
     """Change the tags, build tag or local version of wheels.
 
-    TAGS replace the existing ones; a leading + adds tags, a leading - removes them (--abi=-none). The content is copied
-    without recompressing it. The old wheels are kept; prints the paths of the new ones.
+    TAGS replace the existing ones; a leading + adds tags, and a leading - removes them (--abi=-none). The content is
+    copied without recompressing it. The old wheels are kept; prints the paths of the new ones.
     """
     wishes = Wishes(python=python, abi=abi, platform=platform, build=build, local=local)
     if wishes == Wishes():
@@ -62,4 +62,4 @@ def _lines(report: RetaggedWheels) -> Iterator[str]:
     for done in report.wheels:
         yield str(done.wheel)
         if done.unsigned:
-            say_aside("  note: the old wheel's signature is left out, as it is not valid for this one")
+            say_aside("  note: the old wheel's signature is left out because it is not valid for the new wheel")

@@ -29,7 +29,7 @@ from axletree.view.jsonl import encode
 @click.argument("key", metavar="KEY|STAGE")
 @click.option("--settings-from-stdin", "handed", is_flag=True, hidden=True)
 def command(*, key: str, handed: bool) -> Reported:
-    """Run a stage; exit 0 when it is done, 1 when it failed."""
+    """Run a stage; exit 0 if it succeeds, 1 if it fails."""
     as_json = wants_json()
 
     def emit(event: Event) -> None:

@@ -32,7 +32,7 @@ _REPORTS = "reports"
 def command(ctx: click.Context, what: str) -> None:
     """Print the JSON schema of recipes, data files, SDK manifests, events or reports.
 
-    An editor with the schema of recipes completes keys and marks mistakes while you type. A report is what a
+    With the recipe schema, an editor completes keys and marks mistakes while you type. A report is what a
     command prints with --json; the name of a command, such as "env verify", gives the schema of its report alone.
     """
     schema = _SCHEMAS[what]() if what in _SCHEMAS else _of_reports(ctx, what)
@@ -45,5 +45,8 @@ def _of_reports(ctx: click.Context, what: str) -> dict[str, Any]:
     if what == _REPORTS:
         return reports_schema(reports)
     if what not in reports:
-        raise UsageError(f"no schema of {what!r}", hint=suggestion(what, [*_SCHEMAS, _REPORTS, *reports], "there are"))
+        raise UsageError(
+            f"no schema exists for {what!r}",
+            hint=suggestion(what, [*_SCHEMAS, _REPORTS, *reports], "available schemas"),
+        )
     return report_schema(what, reports[what])

@@ -48,12 +48,14 @@ _WIDEST = 120
     default="wheel",
     show_default=True,
     help=(
-        "Form of the selector: the same for all hosts (wheel); built on the installing host (sdist); or both, in two "
-        "indexes."
+        "Form of the selector: wheel, the same for all hosts; sdist, built on the host that installs it; or both, in "
+        "two indexes."
     ),
 )
 @click.option(
-    "--platform-tag", metavar="TAG", help="Platform tag of the wheels; by default, the lowest that their files allow."
+    "--platform-tag",
+    metavar="TAG",
+    help="Platform tag of the wheels; by default, the lowest tag that their files allow.",
 )
 @click.option(
     "--level",
@@ -67,7 +69,7 @@ _WIDEST = 120
     type=click.IntRange(1, 64),
     default=lambda: min(64, len(os.sched_getaffinity(0))),
     show_default="all cores",
-    help="Number of compression threads. Does not change the wheels.",
+    help="Number of compression threads. The wheels do not depend on it.",
 )
 def build_command(
     manifest: str,
@@ -83,7 +85,7 @@ def build_command(
     level: int,
     threads: int,
 ) -> Reported:
-    """Build the Python packages of an SDK: for run time, for GPUs, for development, and the selector.
+    """Build an SDK's Python packages: runtime, GPU and development packages, and the selector.
 
     MANIFEST is a file, or the name of a manifest that ships with Axletree, such as rocm. Nothing is written unless
     every file belongs to one package and every library finds what it needs. SOURCE_DATE_EPOCH sets the date of the

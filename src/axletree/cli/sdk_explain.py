@@ -53,9 +53,9 @@ def explain_command(
     debs: Path | None,
     prefix: Path | None,
 ) -> Reported:
-    """Show which package owns each file of an SDK, and why.
+    """Show which package owns each file in an SDK, and why.
 
-    MANIFEST is a file, or the name of a manifest that ships with Axletree, such as rocm. FILE is a path below the
+    MANIFEST is a file, or the name of a manifest that ships with Axletree, such as rocm. FILE is a path relative to the
     prefix, or a glob. The exit code is 1 if a file has no owner, or more than one.
     """
     described = load_manifest(manifest, folder=Path.cwd())
@@ -77,7 +77,7 @@ def _ownership_lines(found: Explained, manifest: Manifest, notes: Sequence[str])
     for each in found.files[:_ANSWERS]:
         yield answer_text(each.entry, each.claims, each.excluded, each.verdict, manifest)
     if len(found.files) > _ANSWERS:
-        yield f"and {len(found.files) - _ANSWERS} more; --json has all"
+        yield f"and {len(found.files) - _ANSWERS} more; --json lists them all"
     for text, near in found.missing.items():
         yield printable(f"{text}\n  does not exist" + (f"; did you mean {near}?" if near else ""))
 
@@ -89,12 +89,12 @@ def _ownership_lines(found: Explained, manifest: Manifest, notes: Sequence[str])
 )
 @click.option("--custom-version-suffix", metavar="SUFFIX", help="Custom version suffix instead of a release type.")
 @click.option(
-    "--date", metavar="YYYYMMDD", help="Date of nightlies, and of dev builds as deb and rpm; today by default."
+    "--date", metavar="YYYYMMDD", help="Date of nightlies, and of dev builds for deb and rpm; today by default."
 )
 @click.option("--git-sha", default="", metavar="SHA", help="Commit of dev builds.")
 @click.option("--prerelease-version", default="", metavar="N", help="Number of the prerelease.")
 @click.option("--base-date", default="", metavar="YYYYMMDD", help="Date of the nightly that a nightly-bkc is based on.")
-@click.option("--name", default="rocm", show_default=True, help="Name of the SDK, with which the printed names start.")
+@click.option("--name", default="rocm", show_default=True, help="Name of the SDK; the printed names start with it.")
 @click.option("--framework", metavar="VERSION", help="Also print the version of a framework built against it.")
 def version_command(
     *,
@@ -108,10 +108,10 @@ def version_command(
     name: str,
     framework: str | None,
 ) -> Reported:
-    """Print the versions of an SDK's packages: as wheel, deb and rpm.
+    """Print the versions of an SDK's wheel, deb and rpm packages.
 
-    Each line has the form NAME=VERSION, as build systems read it: rocm_package_version, rocm_deb_package_version and
-    rocm_rpm_package_version. SOURCE_DATE_EPOCH, if set, determines today's date.
+    Each line has the form NAME=VERSION, which build systems can read: rocm_package_version, rocm_deb_package_version
+    and rocm_rpm_package_version. SOURCE_DATE_EPOCH, if set, determines today's date.
     """
     if (release_type is None) == (custom_version_suffix is None):
         raise click.UsageError("give either --release-type or --custom-version-suffix")
@@ -138,10 +138,11 @@ def version_command(
 @click.command(name="check-versions", cls=ReportCommand, report=VersionOrder)
 @click.argument("given", nargs=-1, required=True, metavar="DIR|VERSION...")
 def check_versions_command(given: tuple[str, ...]) -> Reported:
-    """Find framework versions that pip orders the wrong way around.
+    """Find framework versions that pip sorts in the wrong order.
 
-    Compares the wheels of each distribution in folders, or versions, by the SDK version in their local labels: pip
-    considers 2.12.0+rocm10.1.0 older than 2.12.0+rocm7.15.0. The exit code is 1 if there are such versions.
+    Compares the wheels of each distribution in the given folders, or the given versions, by the SDK version in their
+    local labels: pip considers 2.12.0+rocm10.1.0 older than 2.12.0+rocm7.15.0. The exit code is 1 if there are such
+    versions.
     """
     order = check_version_order(given, folder=Path.cwd())
     return Reported(order, lambda: _order_lines(order), int(bool(order.faults)))
@@ -150,12 +151,12 @@ def check_versions_command(given: tuple[str, ...]) -> Reported:
 def _order_lines(order: VersionOrder) -> Iterator[str]:
     for fault in order.faults:
         name = f"{fault.distribution} " if fault.distribution else ""
-        yield printable(f"{name}{fault.newer} is not newer than {fault.older} for pip")
+        yield printable(f"{name}{fault.newer} is not newer than {fault.older} according to pip")
         yield printable(f"  {fault.why}")
     if order.faults:
-        yield "From the next public version on, write a '.' before the number (+rocm.10.1.0) in all builds."
+        yield "Starting with the next public version, write a '.' before the number (+rocm.10.1.0) in all builds."
     else:
-        yield f"{plural(order.compared, 'version')} in order."
+        yield f"{plural(order.compared, 'version')} in the correct order."
 
 
 def _today() -> str:

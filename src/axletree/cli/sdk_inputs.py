@@ -34,7 +34,7 @@ _WIDEST = 120
     "--stage",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     metavar="DIR",
-    help="Folder of a build, with the stage folders that --descriptor lists.",
+    help="Build folder that contains the stage folders listed by --descriptor.",
 )
 @click.option(
     "--descriptor",
@@ -45,7 +45,7 @@ _WIDEST = 120
 @click.option(
     "--artifact",
     metavar="NAME",
-    help="Artifact name for --stage; by default, NAME from the descriptor's file name artifact-NAME.toml.",
+    help="Artifact name for --stage; by default, the NAME in the descriptor's file name, artifact-NAME.toml.",
 )
 @click.option(
     "--target",
@@ -53,7 +53,7 @@ _WIDEST = 120
     metavar="TARGET",
     multiple=True,
     help=(
-        "GPU or family: the one that --stage was built for, or those to use from --artifacts in addition to the "
+        "GPU or family: the one that --stage was built for, or the ones to use from --artifacts in addition to the "
         "artifacts for all GPUs. Repeatable."
     ),
 )
@@ -65,7 +65,7 @@ _WIDEST = 120
     help="GPU that the SDK has code for, recorded for TheRock's builder. Repeatable.",
 )
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="DIR", help="Folder to create.")
-@click.option("--archives", is_flag=True, help="Write .tar.zst with checksums instead of folders.")
+@click.option("--archives", is_flag=True, help="Write .tar.zst archives with checksums instead of folders.")
 def lay_out_command(
     manifest: str,
     artifacts: Path | None,
@@ -80,7 +80,7 @@ def lay_out_command(
     *,
     archives: bool,
 ) -> Reported:
-    """Lay an SDK out as TheRock's artifacts: folders of hard links, or archives.
+    """Lay out an SDK as TheRock artifacts: folders of hard links, or archives.
 
     MANIFEST is a file, or the name of a manifest that ships with Axletree, such as rocm.
     """
@@ -104,7 +104,7 @@ def lay_out_command(
     elif (artifacts or debs or prefix) is not None:
         raise UsageError("--stage cannot be combined with another input")
     elif descriptor is None:
-        raise UsageError("--stage needs --descriptor, which assigns files to components", hint="--descriptor FILE")
+        raise UsageError("--stage needs --descriptor, which assigns files to components", hint="use --descriptor FILE")
     elif len(targets) > 1:
         raise UsageError("--stage takes only one --target")
     else:
@@ -116,18 +116,20 @@ def lay_out_command(
 
 @click.command(name="fetch", cls=ReportCommand, report=Fetched)
 @click.option(
-    "--from", "store", required=True, metavar="STORE", help="Folder or address with the folders RUN-PLATFORM."
+    "--from", "store", required=True, metavar="STORE", help="Folder or URL that contains the RUN-PLATFORM folders."
 )
-@click.option("--run-id", required=True, metavar="ID", help="Run id; 'latest' is the highest one with the group.")
+@click.option(
+    "--run-id", required=True, metavar="ID", help="Run id; 'latest' is the highest id of a run that has the group."
+)
 @click.option("--artifact-group", "group", required=True, metavar="GROUP", help="Artifact group, such as gfx94X-dcgpu.")
 @click.option("--target", "targets", metavar="TARGET", multiple=True, help="Additional GPU or family. Repeatable.")
 @click.option("--platform", type=click.Choice(PLATFORMS), default=PLATFORMS[0], show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="DIR", help="Folder for the archives.")
 def fetch_command(store: str, run_id: str, group: str, targets: tuple[str, ...], platform: str, out: Path) -> Reported:
-    """Fetch the artifacts of a run: those of a group, and those for all GPUs.
+    """Fetch a run's artifacts: those of a group, and those for all GPUs.
 
-    Each archive is verified with the checksum next to it. Interrupted downloads are resumed, and existing archives are
-    not fetched again. Credentials come from the address or from .netrc, and are not shown.
+    Each archive is verified against the checksum next to it. Interrupted downloads are resumed, and existing archives
+    are not fetched again. Credentials come from the URL or from .netrc, and are not shown.
     """
     request = FetchRequest(store=store, run_id=run_id, group=group, targets=targets, platform=platform)
     done = fetch(request, out, note=say_aside)

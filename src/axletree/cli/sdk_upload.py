@@ -26,14 +26,16 @@ _WIDEST = 120
     metavar="DIST",
     help="Index root written by sdk build.",
 )
-@click.option("--to", "store", required=True, metavar="STORE", help="Folder that contains the folders RUN-PLATFORM.")
+@click.option("--to", "store", required=True, metavar="STORE", help="Folder that contains the RUN-PLATFORM folders.")
 @click.option("--run-id", required=True, metavar="ID", help="Id of the run that built the packages.")
 @click.option("--platform", type=click.Choice(PLATFORMS), default=PLATFORMS[0], show_default=True)
 @click.option("--artifact-group", "group", required=True, metavar="GROUP", help="Artifact group, such as gfx94X-dcgpu.")
 @click.option(
-    "--per-family", is_flag=True, help="Write an index for each GPU family; it also links packages for all GPUs."
+    "--per-family",
+    is_flag=True,
+    help="Write an index for each GPU family that also links to the packages for all GPUs.",
 )
-@click.option("--url", metavar="ADDRESS", help="Address that serves STORE, for the instructions.")
+@click.option("--url", metavar="ADDRESS", help="URL that serves STORE, for the instructions.")
 @click.option("--dry-run", is_flag=True, help="Check everything and show what would be done.")
 def upload_command(
     source: Path,
@@ -48,7 +50,7 @@ def upload_command(
 ) -> Reported:
     """Copy the packages of an SDK to STORE/RUN-PLATFORM/python/GROUP, with an index and install instructions.
 
-    Every package is read back, and every package that another requires must exist; everything appears at once or not at
+    Every package is read back, and every required package must exist. Everything appears at once or not at
     all. Existing files are kept; a file with the same name and different content is an error.
     """
     request = UploadRequest(

@@ -20,7 +20,7 @@ from axletree.core.errors import UsageError
 @click.argument("stage")
 @click.argument("argv", nargs=-1, metavar="[COMMAND]...")
 def command(stage: str, argv: tuple[str, ...]) -> None:
-    """Open a shell, or run a command, where a failed stage left off; exit as it exits."""
+    """Open a shell or run a command where a failed stage stopped, and exit with its exit code."""
     argv = argv[1:] if argv[:1] == ("--",) else argv
     place = find_place(open_store(), stage)
     environ = {**place.environ, "TERM": os.environ.get("TERM", "dumb"), "PS1": f"({place.stage}) \\w $ "}

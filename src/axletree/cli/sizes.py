@@ -29,7 +29,7 @@ _WIDTH = 120
 def command(paths: tuple[Path, ...]) -> Reported:
     """Show what takes up space: by folder, ELF section and GPU architecture.
 
-    Also shows parts that the loader never reads, and what stripping or thinning would save.
+    Also shows what the loader never reads, and how much stripping or thinning would save.
     """
     inputs, error = until_error(paths, measure_path)
     return Reported(Sizes(inputs=inputs), lambda: _lines(inputs), error=error)
@@ -44,14 +44,14 @@ def _lines(inputs: Sequence[SizeReport]) -> Iterator[str]:
 
 def _render(report: SizeReport) -> Iterator[str]:
     size = f"{format_bytes(report.size)} in {plural(report.files, 'file')}"
-    packed = f", {format_bytes(report.compressed)} as an archive" if report.packed else ""
+    packed = f", {format_bytes(report.compressed)} compressed" if report.packed else ""
     yield f"{click.style(report.input, bold=True)}  {size}{packed}"
     if report.files > 1:
         yield from _parts(report)
     yield from _sections(report)
     yield from _archs(report.archs)
     yield from _savings(report)
-    yield from (click.style(f"  not read: {printable(text)}", fg="yellow") for text in report.damaged)
+    yield from (click.style(f"  could not be read: {printable(text)}", fg="yellow") for text in report.damaged)
 
 
 def _table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int], more: int) -> Iterator[str]:
@@ -112,11 +112,11 @@ def _savings(report: SizeReport) -> Iterator[str]:
     if report.strippable:
         yield (
             f"  strip would save about {format_bytes(report.strippable)}: symbols and debug information of "
-            f"{plural(len(report.unloaded), 'file')}, which no loader reads"
+            f"{plural(len(report.unloaded), 'file')}, which the loader does not read"
         )
     if len(gpus) > 1:
         whole = sum(arch.size for arch in report.archs)
         yield (
-            f"  thin would save most of {format_bytes(whole)} of GPU code in the download, none once installed: "
+            f"  thin would save most of {format_bytes(whole)} of GPU code in the download, but nothing once installed: "
             f"no GPU has more than {format_bytes(max(gpus.values()))} of its own"
         )

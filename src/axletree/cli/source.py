@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @click.group(name="source")
 def command() -> None:
-    """Clone and update a recipe's git repositories: sync."""
+    """Clone or update a recipe's git repositories."""
 
 
 @command.command(name="sync", cls=ReportCommand, report=SyncedSources)
@@ -35,9 +35,9 @@ def command() -> None:
     "--into",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path(),
-    help="Folder for the checkouts; the current one by default.",
+    help="Folder for the checkouts; the current folder by default.",
 )
-@click.option("--only", multiple=True, metavar="NAME", help="Only this repository. Repeatable.")
+@click.option("--only", multiple=True, metavar="NAME", help="Sync only this repository. Repeatable.")
 @click.option("--dry-run", is_flag=True, help="Query the repositories without changing anything.")
 def sync(recipe: str, ref: str | None, into: Path, only: tuple[str, ...], *, dry_run: bool) -> Reported:
     """Clone or update a recipe's repositories and their submodules at exactly the commits that it requests.

@@ -26,7 +26,9 @@ _NOTES = 10
 @click.command(cls=ReportCommand, report=SplitOutcome)
 @click.argument("wheel", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option(
-    "--rules", metavar="FILE|NAME", help="Rules to split by; by default, the rules shipped for the wheel's project."
+    "--rules",
+    metavar="FILE|NAME",
+    help="Rules for splitting; by default, the rules that Axletree ships for the wheel's project.",
 )
 @click.option(
     "--out", type=click.Path(path_type=Path), default=Path("dist"), show_default=True, help="Index root for the parts."
@@ -41,9 +43,9 @@ _NOTES = 10
     help="Format of the parts. Repeatable.",
 )
 @click.option(
-    "--no-verify", is_flag=True, help="Do not read the parts back: saves a third of the time, but proves nothing."
+    "--no-verify", is_flag=True, help="Do not read the parts back: saves a third of the time, but skips verification."
 )
-@click.option("--dry-run", is_flag=True, help="Only show where each file would go.")
+@click.option("--dry-run", is_flag=True, help="Only show which part each file would go to.")
 def command(
     wheel: Path,
     rules: str | None,
@@ -55,8 +57,8 @@ def command(
 ) -> Reported:
     """Split a wheel into several distributions that install together.
 
-    Each file goes to exactly one package, or is dropped for a reason that the rules give. Nothing appears in the output
-    folder until every part was read back and finds its libraries.
+    Each file goes to exactly one package, or is dropped for a reason that the rules state. Nothing appears in the
+    output folder until every part has been read back and finds its libraries.
     """
     outcome = split_wheel(
         wheel,
@@ -77,7 +79,7 @@ def _render(outcome: SplitOutcome) -> Iterator[str]:
     sizes = {each.path.name: format_bytes(each.size) for each in outcome.written}
     width = max(len(package.name) for package in report.packages)
     for package in report.packages:
-        written = f", a wheel of {sizes[package.filename]}" if package.filename in sizes else ""
+        written = f", as a wheel {sizes[package.filename]}" if package.filename in sizes else ""
         counts = f"{plural(package.files, 'file'):>12}, {format_bytes(package.size)}{written}"
         yield f"  {package.name:{width}}  {counts if package.files else 'requires the others'}"
     for part in report.conda:
@@ -94,9 +96,9 @@ def _render(outcome: SplitOutcome) -> Iterator[str]:
     for rule in report.rules:
         if not rule.files:
             first, *more = rule.takes.split(", ")
-            yield printable(f"  matched nothing: rule {rule.number}, {first}{f' and {len(more)} more' if more else ''}")
+            yield printable(f"  no file matches rule {rule.number}, {first}{f' and {len(more)} more' if more else ''}")
     if outcome.written:
-        yield f"  wrote {plural(len(outcome.written), 'package')} of version {report.version} to {outcome.out}"
+        yield f"  wrote {plural(len(outcome.written), 'package')} (version {report.version}) to {outcome.out}"
     yield from (f"  install them with: {command}" for command in outcome.install)
     if report.conda:
         yield f"  conda channel: {(outcome.out.absolute() / 'conda').as_uri()}"

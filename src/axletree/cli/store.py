@@ -21,7 +21,7 @@ def command() -> None:
 
 @command.command(name="verify", cls=ReportCommand, report=VerifyReport)
 def verify_command() -> Reported:
-    """Read everything in the store again; exit 1 if something was damaged.
+    """Read the whole store and verify it; exit 1 if something was damaged.
 
     Damaged content is quarantined, and incomplete results are removed: the next build creates them again.
     """
@@ -37,7 +37,7 @@ def verify_command() -> Reported:
     type=click.FloatRange(min=0),
     default=KEEP_DAYS,
     show_default=True,
-    help="Keep results used in the last DAYS.",
+    help="Keep results used in the last DAYS days.",
 )
 @click.option(
     "--grace",
@@ -46,18 +46,18 @@ def verify_command() -> Reported:
     type=click.FloatRange(min=0),
     default=GRACE_HOURS,
     show_default=True,
-    help="Keep everything written or used in the last HOURS.",
+    help="Keep everything written or used in the last HOURS hours.",
 )
 @click.option(
     "--root",
     "roots",
     multiple=True,
     metavar="RECIPE",
-    help="Keep what this recipe's last run needed, however old. Repeatable.",
+    help="Keep what this recipe's last run needed, regardless of age. Repeatable.",
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 def gc_command(*, keep_days: float, grace_hours: float, roots: tuple[str, ...], dry_run: bool) -> Reported:
-    """Remove results that were not used recently, except those that running builds use."""
+    """Remove results that have not been used recently, except those that running builds use."""
     report = sweep_store(open_store(), keep_days=keep_days, grace_hours=grace_hours, roots=roots, dry_run=dry_run)
     return Reported(report, lambda: _gc_text(report))
 
@@ -70,24 +70,24 @@ def du_command() -> Reported:
 
 
 def _verify_text(report: VerifyReport) -> str:
-    lines = [f"read {report.blobs} contents, {format_bytes(report.size)}"]
-    lines += [f"corrupt, now in quarantine: {digest}" for digest in report.corrupt]
-    lines += [f"stray file, now in quarantine: {name}" for name in report.strays]
+    lines = [f"read {report.blobs} blobs, {format_bytes(report.size)}"]
+    lines += [f"corrupt, moved to quarantine: {digest}" for digest in report.corrupt]
+    lines += [f"stray file, moved to quarantine: {name}" for name in report.strays]
     lines += [f"incomplete result, removed: {name}" for name in report.incomplete]
     if report.leftovers:
-        lines.append(f"removed {len(report.leftovers)} scratch folders of dead processes")
+        lines.append(f"removed {len(report.leftovers)} scratch folders left by dead processes")
     lines.append(
-        "the store is sound" if report.sound else "the store was damaged; the next build rebuilds what it needs"
+        "the store is intact" if report.sound else "the store was damaged; the next build rebuilds what it needs"
     )
     return "\n".join(lines)
 
 
 def _gc_text(report: GcReport) -> str:
     verb = "would remove" if report.dry_run else "removed"
-    gone = f"{len(report.records)} results, {report.blobs} contents, {len(report.folders)} folders"
+    gone = f"{len(report.records)} results, {report.blobs} blobs, {len(report.folders)} folders"
     return (
         f"{verb} {gone} and {report.files} other files: {format_bytes(report.freed)}\n"
-        f"kept {report.kept_records} results and {report.kept_blobs} contents"
+        f"kept {report.kept_records} results and {report.kept_blobs} blobs"
     )
 
 
@@ -96,7 +96,9 @@ def _du_text(report: DuReport) -> str:
     lines += [
         f"{format_bytes(kind.size):>9}  {kind.files:>7} files  {kind.kind}" for kind in report.kinds if kind.files
     ]
-    lines.append(f"{format_bytes(report.size):>9}  in all; {format_bytes(report.unused)} in no result (gc removes it)")
+    lines.append(
+        f"{format_bytes(report.size):>9}  in total; {format_bytes(report.unused)} belongs to no result (gc removes it)"
+    )
     if report.records:
         lines += ["", "     size    alone  files  result"]
     lines += [

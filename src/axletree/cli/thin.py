@@ -30,7 +30,11 @@ _CUDA = re.compile(r"\d{2}\.\d")
 @click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="WHEEL|LIBRARY")
 @click.option("--arch", "archs", multiple=True, help="GPU that the result must run on: 90, gfx90a:xnack-. Repeatable.")
 @click.option("--arch-each", "each", is_flag=True, help="Write one result for each GPU that the input has code for.")
-@click.option("--keep-ptx", is_flag=True, help="Keep PTX even if a binary runs: later GPUs can compile it.")
+@click.option(
+    "--keep-ptx",
+    is_flag=True,
+    help="Keep PTX even if there is a binary for the GPU: drivers can compile PTX for later GPUs.",
+)
 @click.option("--allow-missing", is_flag=True, help="Accept kernels that already lack code for this GPU.")
 @click.option(
     "--cuda", metavar="VERSION", help="CUDA version that drivers must support; read from the wheel by default."
@@ -52,12 +56,12 @@ def command(
 ) -> Reported:
     """Remove the code for unwanted GPUs from a wheel's libraries.
 
-    Each fat binary keeps the entries that the driver of a requested GPU may choose; one that would become empty is an
+    Each fat binary keeps the entries that the driver may choose for a requested GPU; one that would become empty is an
     error. A wheel becomes a variant (PEP 825): its name and variant.json identify the GPU, and the folder gets the
-    index file that installers choose by. Several --arch options make one wheel for all of these GPUs.
+    index file that installers use to choose a variant. Several --arch options make one wheel for all of these GPUs.
     """
     if each == bool(archs):
-        raise UsageError("give either --arch, for one result, or --arch-each", hint="such as --arch 90")
+        raise UsageError("give either --arch for one result, or --arch-each for several", hint="such as --arch 90")
     if cuda is not None and not _CUDA.fullmatch(cuda):
         raise UsageError(f"--cuda: {cuda!r} is not a version", hint="write it as 13.0")
     request = ThinRequest(archs=archs, each=each, keep_ptx=keep_ptx, allow_missing=allow_missing, cuda=cuda)
@@ -71,7 +75,7 @@ def _render(report: ThinReport, *, detailed: bool) -> Iterator[str]:
     yield f"{click.style(report.input, bold=True)}  {format_bytes(report.size)}"
     for result in report.results:
         if result.refused:
-            yield click.style(f"{', '.join(result.gpus)}: left out", fg="yellow")
+            yield click.style(f"{', '.join(result.gpus)}: no result", fg="yellow")
             yield from (f"  {printable(reason)}" for reason in result.refused)
             continue
         yield from _result(result, report, detailed=detailed)
@@ -85,10 +89,12 @@ def _closing(report: ThinReport) -> str:
     """What dropping means for sizes."""
     libraries = [library for result in report.results for library in result.libraries if library.dropped]
     if libraries and all(library.saved for library in libraries):
-        return "Dropped code no longer takes space, neither in the download nor once installed."
+        return "Dropped code takes up no space, neither in the download nor once installed."
     wheel = report.input.endswith(".whl")
     zeros = (
-        "the download shrinks, the installed size does not." if wheel else "the file compresses better, its size stays."
+        "the download gets smaller, but the installed size does not change."
+        if wheel
+        else "the file compresses better, but its size does not change."
     )
     where = " unless noted otherwise" if any(library.saved for library in libraries) else ""
     return f"Dropped code becomes zeros{where}: {zeros}"
@@ -125,4 +131,4 @@ def _archs(library: LibrarySaving) -> Iterator[str]:
     headers = ("architecture", "entries", "bytes", "kept", "dropped")
     yield render_table(headers, rows, width=_WIDTH, right=(1, 2, 3, 4), indent="    ")
     other = format_bytes(library.size - library.code)
-    yield f"    {other} in its other sections are left unchanged, whatever GPU code may be in them"
+    yield f"    {other} in its other sections are left unchanged, even if they contain GPU code"

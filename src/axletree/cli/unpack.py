@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     "--out",
     type=click.Path(path_type=Path),
     default=Path(),
-    help="Folder to unpack into; the current one by default.",
+    help="Folder to unpack into; the current folder by default.",
 )
 def command(wheels: tuple[Path, ...], out: Path) -> Reported:
     """Unpack wheels and check them against their RECORD.
@@ -47,4 +47,4 @@ def _lines(report: UnpackedWheels) -> Iterator[str]:
         say_aside(f"  {plural(done.files, 'file')}, {format_bytes(done.size)}")
         if done.unchecked:
             count = len(done.unchecked)
-            say_aside(f"  note: RECORD has no SHA-256 for {count} of them, such as {done.unchecked[0]}")
+            say_aside(f"  note: RECORD has no SHA-256 for {count} of these files, such as {done.unchecked[0]}")

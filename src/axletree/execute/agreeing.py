@@ -44,7 +44,7 @@ def refuse(found: Iterable[Disagreement], stated: Stated, origin: str) -> None:
     problems = [
         msgspec.structs.replace(
             stated.places.get(each.key, Problem(message="", key=each.key)),
-            message=f"the recipe says {each.recipe}, but {origin} says {each.built}",
+            message=f"the recipe sets {each.recipe}, but {origin} reports {each.built}",
             hint=each.hint,
         )
         for each in found
@@ -97,7 +97,7 @@ def check_source(context: Context, source: Path, era: Era, env: Mapping[str, str
     project = table_of(tables_of(_text(source / "pyproject.toml")), "project")
     name, version = project.get("name"), project.get("version")
     known = _Evidence(
-        origin="pyproject.toml of the source",
+        origin="the source's pyproject.toml",
         name=name if isinstance(name, str) else None,
         version=version if isinstance(version, str) else None,
     )
@@ -135,7 +135,7 @@ def ask_backend(context: Context, builder: ProjectBuilder, config: Mapping[str, 
 def _check_pytorch(expected: tuple[Expected, ...], source: Path, env: Mapping[str, str]) -> None:
     """Of PyTorch's version there are two sources; which of them counts, a distribution's patch may have changed."""
     told = env.get("PYTORCH_BUILD_VERSION")
-    texts = {"PYTORCH_BUILD_VERSION": told, "version.txt of the source": _text(source / "version.txt").strip()}
+    texts = {"PYTORCH_BUILD_VERSION": told, "the source's version.txt": _text(source / "version.txt").strip()}
     found = [_Evidence(origin=origin, version=text) for origin, text in texts.items() if text and _is_version(text)]
     number = env.get("PYTORCH_BUILD_NUMBER", "")
     if told and number.isdecimal() and int(number) > 1:

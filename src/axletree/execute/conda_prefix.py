@@ -67,7 +67,7 @@ def conda_environment(
     lock = parse_lock((wheels / LOCK).read_text(encoding="utf-8"), file=LOCK)
     local = context.work / "local"
     local.mkdir()
-    context.progress("creating a channel from this machine's Python and the locked wheels")
+    context.progress("creating a channel from the local Python and the locked wheels")
     files = [wheels / wheel.filename for wheel in lock.wheels]
     others = make_channel(local, interpreter=interpreter, python=python, wheels=files, names=read_shipped(CONDA_NAMES))
     folders = [*roots, local]
@@ -96,7 +96,7 @@ def conda_environment(
         if found.get(package.name) != f"{package.version} {package.build}"
     ]
     if wrong:
-        raise StageError(f"conda did not install what was built: {'; '.join(wrong)}")
+        raise StageError(f"conda did not install the built packages: {'; '.join(wrong)}")
     return CondaEnvironment(installed=found, outside=reduced.dropped)
 
 
@@ -107,8 +107,8 @@ def untried(outside: Mapping[str, Sequence[str]]) -> tuple[Finding, ...]:
             rule="test/dependency-untried",
             severity="warning",
             where=name,
-            message="dependencies that are in neither the channel nor the lock were not tested",
-            fix="make sure that your users' channels have them, or add the distributions to the test's environment",
+            message="dependencies missing from both the channel and the lock were not tested",
+            fix="make sure that your users' channels provide them, or add the distributions to the test's environment",
             evidence=tuple(specs),
         )
         for name, specs in outside.items()

@@ -78,7 +78,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _TICK_SECONDS = 0.25
-_KILLED_TWICE = "it already ran alone with one job, after it had been killed before"
+_KILLED_TWICE = "the stage had already been killed once and run again on its own with a single job"
 
 
 def execute(
@@ -261,7 +261,7 @@ class _Driver:
     def _start_again(self, stage_id: StageId) -> None:
         """Have a stage that was killed run once more: alone and with one job it may get by with the memory there is."""
         self.again.add(stage_id)
-        message = "killed, most likely for lack of memory: it runs again, alone and with one job"
+        message = "killed, most likely because memory ran out; running it again on its own with a single job"
         self.emit(StageProgress(time=time.time(), stage=stage_id, message=message))
         self._signal(Killed(stage_id))
 
@@ -273,7 +273,7 @@ class _Driver:
         record = self.store.get_record(resolved.key, self.job.specs[self.job.plan.stages[stage_id].action].facts)
         if record is None:
             return msgspec.structs.replace(
-                finished, status="failed", message="its process reported a result that is not in the store"
+                finished, status="failed", message="the stage's process reported a result that is not in the store"
             )
         self._remember(stage_id, record)
         self.resolved[stage_id] = msgspec.structs.replace(resolved, record=record)

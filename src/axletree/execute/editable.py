@@ -303,7 +303,7 @@ def _compile(project: Project, need: Outdated, *words: str) -> None:
 
 def _install(project: Project, config: Mapping[str, str], watch: Callable[[str], None] | None = None) -> None:
     if project.venv is None:
-        raise StageError("an editable install needs an environment", hint="set `environment` in the stage")
+        raise StageError("an editable install needs an environment", hint="set the stage's `environment`")
     project.context.progress("creating the editable install")
 
     def both(line: str) -> None:

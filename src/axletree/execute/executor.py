@@ -129,9 +129,9 @@ def _vanished(request: StageRequest, code: int, said: str) -> StageFinished:
     """What to say of a stage whose process ended without a word: killed, most likely for its memory."""
     killed = (-code if code < 0 else code - 128) == signal.SIGKILL
     if killed:
-        message = "the stage was killed from outside; most likely the system ran out of memory"
+        message = "the stage was killed by another process; the system most likely ran out of memory"
     else:
-        message = f"the stage's process ended with code {code} and no result"
+        message = f"the stage's process exited with code {code} without a result"
     return StageFinished(
         time=time.time(),
         stage=request.stage,

@@ -50,7 +50,11 @@ def check_variables(env: Mapping[str, str], era: Era, driver: str, *, say: Calla
     problems = [Problem(message=message, key=name, hint=hint) for name, hint in found.refused.items()]
     parts = {"BUILD_LIBTORCH_WHL": era.libtorch_wheel, "BUILD_PYTHON_ONLY": era.libtorchless}
     problems += [
-        Problem(message="is unknown to this PyTorch", key=name, hint="it can only be built as a whole: use one stage")
+        Problem(
+            message="is not recognized by this version of PyTorch",
+            key=name,
+            hint="this version can only be built as a whole, in a single stage",
+        )
         for name, known in parts.items()
         if not known and is_true(env.get(name) or "")
     ]

@@ -82,7 +82,9 @@ def content_of(context: Context, part: TreePart) -> PackageContent:
     content = [path for path in entries if brought is None or not path.startswith(f"{brought}/")]
     paths = partition(content, claims)[part.package]
     if not paths:
-        raise StageError(f"package {part.package} has no files", hint="its `files` patterns match nothing in the tree")
+        raise StageError(
+            f"package {part.package} has no files", hint="its `files` patterns do not match any file in the tree"
+        )
     return PackageContent(entries=entries, paths=paths, brought=brought)
 
 
@@ -120,8 +122,8 @@ def _check_python(context: Context, tags: tuple[str, ...], path: str) -> None:
     python = context.ingredients.axes.get("python")
     if python is None or not _CPYTHON.fullmatch(python) or takes(python, tags):
         return
-    message = f"the variant is for Python {python}, but the build is for {', '.join(tags)} ({path})"
-    hint = "build it in an environment with that Python, or use a wheel for it"
+    message = f"the variant is for Python {python}, but the files were built for {', '.join(tags)} ({path})"
+    hint = "build in an environment with that version of Python, or use a wheel for it"
     raise ExpectationError(message, hint=hint)
 
 
@@ -173,7 +175,7 @@ def metadata_of(
     siblings = None if called_so else tuple(context.parameters.part.siblings)
     wanted = wanted_of(package, version=version, siblings=siblings, labels=conda is None)
     stated = context.request.local.stated or Stated()
-    made = f"{path} of stage {stated.stage}" if stated.stage is not None else path
+    made = f"{path} from stage {stated.stage}" if stated.stage is not None else path
     refuse(disagreements(wanted, built), stated, made)
     name = built.name if called_so or _same_name(built.name, package.name) else package.name
     metadata = with_version(with_field(built, "Name", name), version)
@@ -270,7 +272,7 @@ def blob_chunks(store: Store, blob: Digest) -> Callable[[], Iterator[bytes]]:
 def _read(store: Store, content: PackageContent, path: str) -> bytes:
     entry = content.entries.get(path)
     if entry is None or entry.blob is None:
-        raise IntegrityError(Problem(file=path, message="the tree has metadata, but not this file"))
+        raise IntegrityError(Problem(file=path, message="the tree contains metadata, but this file is missing"))
     return store.read_blob(entry.blob)
 
 

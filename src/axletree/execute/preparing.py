@@ -51,7 +51,7 @@ def prepare(
         env=env,
         log=context.log,
         progress=context.progress,
-        what="a command of the stage",
+        what="one of the stage's commands",
     )
     record = place.root / PREPARED
     before = _read(record)

@@ -210,7 +210,7 @@ def check_program(
     code = run_program(argv, cwd=cwd, env=env, log=log, progress=progress, watch=watch)
     number = -code if code < 0 else code - 128  # a shell says 128 + n of what it ran
     if number == signal.SIGKILL:
-        hint = "most likely the system ran out of memory; set `resources.memory-per-job` to run fewer jobs at once"
+        hint = "the system most likely ran out of memory; set `resources.memory-per-job` to run fewer jobs at once"
         raise StageError(f"{what} was killed (SIGKILL)", hint=hint)
     if code < 0:
         raise StageError(f"{what} was terminated by {signal.Signals(number).name}")

@@ -153,7 +153,7 @@ def _facts(request: StageRequest, spec: ActionSpec, outcome: Outcome) -> dict[st
     try:
         msgspec.convert(facts, spec.facts)
     except msgspec.ValidationError as error:
-        raise StageError(f"action {request.action!r} returned no {spec.facts.__name__}: {error}") from error
+        raise StageError(f"action {request.action!r} did not return a valid {spec.facts.__name__}: {error}") from error
     return facts
 
 

@@ -35,7 +35,7 @@ def describe(context: Context, digest: Digest) -> dict[str, Any]:
     """What the environment stage wrote about itself."""
     entry = context.store.get_tree(digest).find(DESCRIPTION)
     if entry is None or entry.blob is None:
-        raise HostError(f"tree {digest} is not an environment: it lacks {DESCRIPTION}")
+        raise HostError(f"tree {digest} is not an environment: it does not contain {DESCRIPTION}")
     description: dict[str, Any] = json.loads(context.store.read_blob(entry.blob))
     return description
 
@@ -49,7 +49,8 @@ def interpreter_for(context: Context, version: str) -> Interpreter:
     found = context.request.local.interpreters.get(version)
     if found is None:
         raise HostError(
-            f"the request does not name an interpreter for Python {version}", hint="plan again on this machine"
+            f"the request does not specify an interpreter for Python {version}",
+            hint="plan the build again on this machine",
         )
     return found
 

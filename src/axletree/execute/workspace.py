@@ -84,7 +84,7 @@ def open_workplace(context: Context, *, settings: Any = None, alone: bool = Fals
     if owner and not alone:
         with _taken(context, owner, trees, lambda root: _is_fit(context, root, wanted, trees["source"])) as place:
             if place is not None:
-                context.log.say("continuing in the kept workspace of the previous stage")
+                context.log.say("continuing in the workspace kept by the previous stage")
                 yield place
                 return
     name = context.request.local.workspace
@@ -122,7 +122,8 @@ def _taken(
         except Exception:
             if mended:  # perhaps it relied on what was removed: better all anew than the same error for ever
                 context.log.say(
-                    "it failed after files of a killed attempt were removed: the next attempt starts from scratch"
+                    "the stage failed after the files of a killed attempt had been removed; the next attempt "
+                    "starts from scratch"
                 )
                 (root / _SETTINGS).unlink(missing_ok=True)
             raise
@@ -177,7 +178,7 @@ def _is_usable(context: Context, root: Path, settings: str) -> bool:
         return False
     mark = root / _RUNNING
     if mark.exists() and was_stopped(mark):
-        context.log.say("the machine stopped during the last attempt: the kept folder is not used")
+        context.log.say("the machine stopped during the last attempt, so the kept folder is not used")
         return False
     return True
 
@@ -194,7 +195,7 @@ def _mend(context: Context, root: Path) -> bool:
     if not mark.exists():
         return False
     if has_ninja(root):
-        context.log.say("the last attempt was killed: continuing where ninja stopped")
+        context.log.say("the last attempt was killed; continuing where ninja stopped")
         mark.unlink()
         return False
     folders = [folder for folder in root.iterdir() if listing_of(folder).is_file()]
@@ -204,5 +205,5 @@ def _mend(context: Context, root: Path) -> bool:
     context.log.say(f"the last attempt was killed: {left}")
     mark.unlink()
     if left.objects:
-        context.notes.cache_expected = "the attempt that was killed had compiled into it"
+        context.notes.cache_expected = "the killed attempt had already filled it"
     return left.removed > 0

@@ -142,7 +142,7 @@ class _Output:
         while offset < end:
             sent = os.sendfile(self._descriptor, source, offset, min(end - offset, step))
             if not sent:
-                raise OSError(errno.EIO, "the source file became shorter while it was copied")
+                raise OSError(errno.EIO, "the source file became shorter while it was being copied")
             if self._sha256 is not None:
                 self._sha256.update(whole[offset : offset + sent])
                 forget(whole, offset, offset + sent)
@@ -223,7 +223,7 @@ def write_zip_file(
         contents = read_contents(view, read_directory(view, archive=path.name), archive=path.name, threads=threads)
         sizes = {name: (encode_hash(bytes.fromhex(found.sha256)), found.size) for name, found in contents.items()}
         if sizes != {line.path: (line.hash, line.size) for line in written}:
-            raise IntegrityError(Problem(file=path.name, message="the written archive does not read back as intended"))
+            raise IntegrityError(Problem(file=path.name, message="the archive was not written as intended"))
     return ZipFile(path=path, size=path.stat().st_size)
 
 
@@ -297,16 +297,16 @@ def _verify(path: Path, filename: str, written: WrittenWheel, threads: int) -> N
     record = next((entry for entry in entries if entry.name == own), None)
     if record is None or entries[-1] is not record:
         raise IntegrityError(
-            Problem(file=filename, message="the written archive does not read back: no RECORD at its end")
+            Problem(file=filename, message="the archive was not written correctly: RECORD is not its last member")
         )
     lines = parse_record(read_member(view, record, archive=filename, limit=record.size), file=own)
     contents = read_contents(view, entries, archive=filename, threads=threads, hashed=written.copied)
     issues = check_record(lines, contents, dist_info=own.rpartition("/")[0])
     problems = [
-        Problem(file=filename, key=issue.path, message=f"the written archive does not read back: {issue.detail}")
+        Problem(file=filename, key=issue.path, message=f"the archive was not written correctly: {issue.detail}")
         for issue in issues
     ]
     if lines != written.record or view.nbytes != written.size:
-        problems.append(Problem(file=filename, message="the written archive does not read back as intended"))
+        problems.append(Problem(file=filename, message="the archive was not written as intended"))
     if problems:
         raise IntegrityError(*some_problems(problems))

@@ -69,9 +69,9 @@ def sync_lock(folder: Path) -> Iterator[tuple[int, ...]]:
                 break
             except BlockingIOError as error:
                 if time.monotonic() > end:
-                    hint = "wait for it to end; if it was killed, wait for the git processes it started"
+                    hint = "wait for it to finish; if it was killed, wait for the git processes that it started"
                     raise HostError(
-                        Problem(file=str(folder), message="another sync is running here", hint=hint)
+                        Problem(file=str(folder), message="another sync is already running in this folder", hint=hint)
                     ) from error
                 time.sleep(0.1)
         yield (descriptor,)
@@ -106,15 +106,17 @@ def sync_checkout(
         HostError: git is missing or fails; there is no such ref.
     """
     if ref.startswith("-") or not ref.strip() or any(char in ref for char in " \t\n~^:?*[\\"):
-        raise UsageError(f"not a tag, branch or commit: {ref!r}")
+        raise UsageError(f"{ref!r} is not a valid tag, branch or commit")
     if dest.is_dir() and not any(dest.iterdir()):
         dest.rmdir()
     if not os.path.lexists(dest):
         return _clone(dest, url=url, ref=ref, submodules=submodules, environ=environ, held=held, dry_run=dry_run)
     if not os.path.lexists(dest / ".git"):
-        message = "is in the way: it is not a git repository"
+        message = "blocks the checkout: it is not a git repository"
         raise UsageError(
-            Problem(file=str(dest), message=message, hint="move it elsewhere, or sync --into another folder")
+            Problem(
+                file=str(dest), message=message, hint="move it elsewhere, or sync into a different folder with --into"
+            )
         )
     git = open_worktree(dest, url=url, environ=environ, held=held, refresh=not dry_run)
     remote = _remote(git, url)
@@ -148,7 +150,7 @@ def _clone(
         commit, _ = _fetch(git, url, ref, remote="origin")
         _check_out(git, commit, url, submodules=submodules, force=True)
     except HostError as error:
-        hint = f"run it again: complete downloads are kept in {beside} and not fetched again"
+        hint = f"run the command again: complete downloads are kept in {beside} and are not fetched again"
         raise HostError(*error.problems, hint=hint) from error
     count = _mark(git)
     beside.rename(dest)
@@ -168,15 +170,18 @@ def _remote(git: Worktree, url: str) -> str:
     place = str(git.folder)
     top = git.attempt("rev-parse", "--show-toplevel").text.rstrip("\n")
     if not top or Path(top) != git.folder.resolve():
-        raise UsageError(Problem(file=place, message="is in the way: git finds no repository in it"))
+        raise UsageError(Problem(file=place, message="blocks the checkout: git cannot find a repository in it"))
     listing = git.attempt("config", "-z", "--get-regexp", r"^remote\..*\.url$").text
     found = dict(entry.split("\n", 1) for entry in listing.split("\0") if "\n" in entry)
     for key, address in found.items():
         if same_repository(address, url):
             return key.removeprefix("remote.").removesuffix(".url")
     theirs = ", ".join(redact(address) for address in found.values()) or "none"
-    hint = f"`git -C {place} remote add upstream {redact(url)}` if it is a fork, else sync --into another folder"
-    message = f"is a clone of another repository: none of its remotes is {redact(url)} (remotes: {theirs})"
+    hint = (
+        f"`git -C {place} remote add upstream {redact(url)}` if it is a fork; otherwise, sync into a "
+        "different folder with --into"
+    )
+    message = f"is a clone of a different repository: none of its remotes is {redact(url)} (remotes: {theirs})"
     raise UsageError(Problem(file=place, message=message, hint=hint))
 
 
@@ -184,7 +189,7 @@ def _foresee(git: Worktree, *, url: str, ref: str, submodules: bool) -> Synced:
     """What an update would do."""
     _, commit = _ask(git, url, ref)
     interrupted = git.commit_of(WANTED)
-    notes = (f"would finish {interrupted[:12]}, which was interrupted, first",) if interrupted else ()
+    notes = (f"would first finish the interrupted update to {interrupted[:12]}",) if interrupted else ()
     problems = find_obstacles(git, interrupted or commit, killed=bool(interrupted), submodules=submodules)
     if problems:
         raise UsageError(*problems)
@@ -222,7 +227,7 @@ def _update(git: Worktree, *, url: str, ref: str, remote: str, submodules: bool,
     if problems:
         raise UsageError(*problems)
     if finished is not None:
-        notes = [f"finished {finished[:12]}, which was interrupted", *notes]
+        notes = [f"finished the interrupted update to {finished[:12]}", *notes]
     left = links(git, before).keys() - links(git, commit).keys() if before is not None and submodules else ()
     notes += [f"no longer a submodule, left unchanged: {path}" for path in populated(git, set(left))]
     complete = before == commit and (not submodules or _complete(git))
@@ -231,7 +236,7 @@ def _update(git: Worktree, *, url: str, ref: str, remote: str, submodules: bool,
         git.run("update-ref", WANTED, commit)
         _check_out(git, commit, url, submodules=submodules, force=False)
         if branch and before != commit:
-            notes.append(f"left branch {branch}, which is unchanged")
+            notes.append(f"switched away from branch {branch}, which is unchanged")
     elif submodules:
         _sync_addresses(git, commit, url)
     count = _mark(git)
@@ -256,7 +261,7 @@ def _ask(git: Worktree, url: str, ref: str) -> tuple[str, str]:
     every = _list(git, url, "--heads", "--tags")
     known = {name.split("/", 2)[2] for name in every if name.count("/") > 1 and not name.endswith("^{}")}
     near = difflib.get_close_matches(ref, known, n=3)
-    hint = f"did you mean {', '.join(near)}?" if near else "give a tag, a branch or a whole commit"
+    hint = f"did you mean {', '.join(near)}?" if near else "give a tag, a branch or a full commit hash"
     raise HostError(Problem(message=f"no tag, branch or commit {ref!r} in {redact(url)}", hint=hint))
 
 
@@ -278,7 +283,7 @@ def _fetch(git: Worktree, url: str, ref: str, *, remote: str) -> tuple[str, list
         before = git.commit_of(name)
         if old and before is not None and before != commit:
             git.run("update-ref", f"{_MOVED}/{name.removeprefix('refs/tags/')}/{old}", old)
-            notes.append(f"tag {ref} has moved: it was {before[:12]}")
+            notes.append(f"tag {ref} has moved: it used to be {before[:12]}")
         git.run(*fetch, "--no-tags", "--", url, f"+{name}:{name}")
     elif not git.has(commit):
         git.run(*fetch, "--no-tags", "--", url, commit if name == commit else name)
@@ -295,7 +300,7 @@ def _fetch_submodules(git: Worktree, commit: str, url: str) -> None:
     for path in populated(git, set(wanted)):
         inner = git.at(path)
         if path not in urls:
-            message = f"submodule {path!r} has no address in .gitmodules of {commit[:12]}"
+            message = f"submodule {path!r} has no URL in .gitmodules at {commit[:12]}"
             raise HostError(Problem(file=str(git.folder), message=message))
         for what in ("+refs/heads/*:refs/remotes/origin/*", wanted[path]):
             if not inner.has(wanted[path]):

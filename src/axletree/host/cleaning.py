@@ -59,10 +59,10 @@ def find_products(folder: Path) -> Iterator[Item]:
         for path in sorted(folder.glob(pattern)):
             made = next((who for file, who in _MADE_BY.items() if path.is_dir() and any(path.glob(file))), None)
             if made is not None and not path.is_symlink():
-                yield _measured(folder, path, f"made by {made}")
+                yield _measured(folder, path, f"created by {made}")
     for path in sorted(folder.rglob("__pycache__")):
         if path.is_dir() and not path.is_symlink():
-            yield _measured(folder, path, "made by Python")
+            yield _measured(folder, path, "created by Python")
 
 
 def find_ignored(git: Worktree, top: Path) -> Iterator[Item]:
@@ -81,7 +81,7 @@ def find_ignored(git: Worktree, top: Path) -> Iterator[Item]:
         if path.is_dir() and not path.is_symlink():
             theirs = next((inner for inner in path.rglob("*") if inner.name in _USERS), None)
             if theirs is not None:
-                yield _measured(top, path, f"contains {theirs.relative_to(path)}, which is yours", fate="keep")
+                yield _measured(top, path, f"contains {theirs.relative_to(path)}, which belongs to you", fate="keep")
                 continue
         yield _measured(top, path, "ignored by git")
 
@@ -115,13 +115,13 @@ def find_hipified(git: Worktree, top: Path, copies: Sequence[Path]) -> Iterator[
         path = git.folder / name
         plain = path.is_file() and not path.is_symlink()
         if plain and (is_made_by_hipify(_start(path)) or _is_in(copies, top, path)):
-            yield _measured(top, path, "made by hipify")
+            yield _measured(top, path, "created by hipify")
     for name in changed_files(git):
         path = git.folder / name
         if path.is_file() and not path.is_symlink() and _is_in(copies, top, path):
             yield _measured(top, path, "edited by hipify", fate="restore")
         else:
-            yield Item(path=_shown(top, path), fate="keep", why="changed, not only by hipify")
+            yield Item(path=_shown(top, path), fate="keep", why="changed by more than hipify")
 
 
 def _is_in(copies: Sequence[Path], top: Path, path: Path) -> bool:

@@ -95,5 +95,5 @@ def _verify(path: Path, filename: str, written: WrittenConda) -> CondaFacts:
     trouble = [f"{issue.path} {issue.detail}".strip() for issue in check_conda(facts)]
     if facts.paths != written.paths or facts.size != written.size or trouble:
         detail = f": {trouble[0]}" if trouble else ""
-        raise IntegrityError(Problem(file=filename, message=f"the written package does not read back{detail}"))
+        raise IntegrityError(Problem(file=filename, message=f"the package was not written correctly{detail}"))
     return facts

@@ -43,7 +43,7 @@ def read_conda_code(path: Path, *, filename: str | None = None) -> tuple[CondaFa
             facts = scan_conda(map_file(path), filename=filename or path.name, code=reader)
     except OSError as error:
         where = tempfile.gettempdir()
-        message = f"cannot write a library of {filename or path.name} there: {error.strerror}"
+        message = f"cannot write a library from {filename or path.name} to this folder: {error.strerror}"
         raise HostError(Problem(file=where, message=message), hint="set TMPDIR to a folder with more space") from error
     return facts, TreeScan(elfs=tuple(reader.elfs), damaged_elfs=tuple(reader.damaged))
 

@@ -84,7 +84,9 @@ def compile_pyc(
         IntegrityError: the content of a source is damaged.
     """
     if not matches(interpreter, python):
-        raise HostError(f"{interpreter.path} is Python {interpreter.version}; files for {python} need that version")
+        raise HostError(
+            f"{interpreter.path} is Python {interpreter.version}; compiling files for {python} requires that version"
+        )
     sources = plan_pyc(files, python=python)
     environ = {name: value for name, value in environ.items() if not name.startswith("PYTHON")} | {
         "PYTHONHASHSEED": "0"
@@ -117,7 +119,7 @@ def _compile(
             env=dict(environ),
         )
     except OSError as error:
-        raise HostError(f"{interpreter.path} does not start: {error.strerror}") from error
+        raise HostError(f"{interpreter.path} cannot be started: {error.strerror}") from error
     with process:
         sink, answers = cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
         for file in sources:
@@ -131,6 +133,6 @@ def _compile(
                 sink.flush()
                 status, size = _ANSWER.unpack(answers.read(_ANSWER.size))
             except (BrokenPipeError, struct.error) as error:
-                raise HostError(f"{interpreter.path} ended while it compiled {file.path}") from error
+                raise HostError(f"{interpreter.path} exited while compiling {file.path}") from error
             yield file.path, status == 0, answers.read(size)
         sink.close()

@@ -117,7 +117,9 @@ def tree_lock(tree: Path) -> Iterator[Path]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise HostError(Problem(file=str(tree), message="another `axletree dev` is running here")) from error
+            raise HostError(
+                Problem(file=str(tree), message="another `axletree dev` is already running in this tree")
+            ) from error
         yield folder
     finally:
         os.close(descriptor)

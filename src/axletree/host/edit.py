@@ -84,7 +84,7 @@ def apply_edits(path: Path, edits: Iterable[Edit]) -> None:
 def _check_moves(path: Path, edits: Sequence[Edit], size: int) -> None:
     for edit in edits:
         if isinstance(edit, Move) and edit.source + edit.size > size:
-            raise IntegrityError(Problem(file=str(path), message="is shorter than the edits expect"))
+            raise IntegrityError(Problem(file=str(path), message="is too short for the requested edits"))
 
 
 def _moves_what_is_gone(edits: Sequence[Edit], size: int) -> bool:
@@ -145,7 +145,9 @@ def _write(handle: int, original: int, edits: Sequence[Edit], target: Path) -> N
         for start in range(edit.offset, edit.end, CHUNK):
             found = zlib.crc32(os.pread(handle, min(CHUNK, edit.end - start), start), found)
         if found != check:
-            raise HostError(Problem(file=str(target), message=f"does not read back as written at {edit.offset}"))
+            raise HostError(
+                Problem(file=str(target), message=f"does not contain what was written at offset {edit.offset}")
+            )
 
 
 def _write_one(handle: int, original: int, edit: Edit) -> int:

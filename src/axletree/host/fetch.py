@@ -48,8 +48,8 @@ class DigestError(IntegrityError):
         super().__init__(
             f"{shown} is not the locked file\n{self.digests}",
             hint=(
-                "the file was replaced, or the lock is for another file; compare them, then run: axletree lock RECIPE "
-                "--upgrade"
+                "the file was replaced, or the lock is for a different file; compare them, then run: axletree lock "
+                "RECIPE --upgrade"
             ),
         )
 
@@ -60,7 +60,7 @@ class StatusError(HostError):
     def __init__(self, shown: str, status: int, *, hint: str | None) -> None:
         """``shown`` is the address, fit for people."""
         self.status = status
-        super().__init__(f"status {status} for {shown}", hint=hint)
+        super().__init__(f"HTTP status {status} for {shown}", hint=hint)
 
 
 class _CutError(Exception):
@@ -104,8 +104,8 @@ def download(
     local = local_path(url)
     if local is None and offline:
         raise HostError(
-            f"not on this machine, and --offline is set: {shown} ({_show_size(size)})",
-            hint="run once without --offline, or set AXLETREE_FIND_LINKS to a folder that has it",
+            f"cannot download with --offline: {shown} ({_show_size(size)})",
+            hint="run once without --offline, or set AXLETREE_FIND_LINKS to a folder that contains the file",
         )
     partial = partial_folder / f"{sha256}.partial"
     try:
@@ -185,7 +185,7 @@ def _receive(url: str, partial: Path, *, have: int, size: int | None, progress: 
     finally:
         answer.close()
     if total is not None and done < total:
-        raise _CutError(f"the connection closed after {done} of {total} bytes")
+        raise _CutError(f"the connection was closed after {done} of {total} bytes")
 
 
 def _start_of(answer: urllib3.BaseHTTPResponse, url: str, *, have: int, size: int | None) -> int:
@@ -202,11 +202,11 @@ def _start_of(answer: urllib3.BaseHTTPResponse, url: str, *, have: int, size: in
     if answer.status == 416:
         raise _StaleError
     if answer.status in web.RETRY_STATUS:
-        raise _CutError(f"status {answer.status}")
+        raise _CutError(f"HTTP status {answer.status}")
     hints = {
-        401: "set the credentials in the address or in ~/.netrc",
-        403: "set the credentials in the address or in ~/.netrc",
-        404: "the file is no longer there; use another index, or update the lock: axletree lock RECIPE --upgrade",
+        401: "set the credentials in the URL or in ~/.netrc",
+        403: "set the credentials in the URL or in ~/.netrc",
+        404: "the file no longer exists; use a different index, or update the lock: axletree lock RECIPE --upgrade",
     }
     raise StatusError(redact(url), answer.status, hint=hints.get(answer.status))
 
@@ -218,7 +218,7 @@ def _chunks(answer: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
 
 def _too_long(partial: Path, url: str, size: int) -> IntegrityError:
     partial.unlink(missing_ok=True)
-    return IntegrityError(f"{redact(url)} has more than the expected {size} bytes")
+    return IntegrityError(f"{redact(url)} is larger than the expected {size} bytes")
 
 
 def _copy(source: Path, partial: Path, *, size: int | None, progress: Progress | None) -> None:
@@ -276,8 +276,11 @@ def _disk_error(error: OSError, dest: Path, size: int | None) -> HostError:
         folder = dest.parent if dest.parent.exists() else dest.parent.parent
         free = shutil.disk_usage(folder).free if folder.exists() else 0
         return HostError(
-            f"no space on the disk for {dest.name}: needs {_show_size(size)}, has {_show_size(free)} free at {place}",
-            hint="free some space, or set AXLETREE_STORE to a folder on another disk",
+            (
+                f"not enough disk space for {dest.name}: it needs {_show_size(size)}, but only {_show_size(free)} "
+                f"is free in {place}"
+            ),
+            hint="free some space, or set AXLETREE_STORE to a folder on a different disk",
         )
     return HostError(f"cannot write {place}: {error.strerror or error}")
 
@@ -333,10 +336,10 @@ def _measure_remote(url: str, keep: Path, note: Callable[[str], None]) -> tuple[
     size = 0
     try:
         if answer.status != 200:
-            raise HostError(f"status {answer.status} for {redact(final)}")
+            raise HostError(f"HTTP status {answer.status} for {redact(final)}")
         length = answer.headers.get("Content-Length") or ""
         shown = _show_size(int(length) if length.isdigit() else None)
-        note(f"downloading {redact(url)} ({shown}): its index lists no digest or no size")
+        note(f"downloading {redact(url)} ({shown}): its index does not list a digest and size")
         with part_file(keep / "measured") as fresh:
             with fresh.open("wb") as stream:
                 for chunk in _chunks(answer):

@@ -87,7 +87,7 @@ def _lock(lock: _Lock, note: Note) -> None:
         except BlockingIOError:
             holder = os.pread(lock.descriptor, 200, 0).decode(errors="replace").strip()
             who = f" ({holder})" if holder else ""
-            note(f"waiting for another axletree process that writes to {lock.path.parent}{who}")
+            note(f"waiting for another axletree process that is writing to {lock.path.parent}{who}")
             fcntl.flock(lock.descriptor, fcntl.LOCK_EX)
     except OSError as error:
         if error.errno not in NO_LOCKS:
@@ -96,7 +96,7 @@ def _lock(lock: _Lock, note: Note) -> None:
             "cannot be locked: its file system does not support locks, and two writers would overwrite each other's "
             "pages"
         )
-        hint = "write to a local folder and copy it, or mount this one with lock support"
+        hint = "write to a local folder and copy that, or mount this file system with support for locks"
         raise HostError(Problem(file=str(lock.path.parent), message=message, hint=hint)) from error
 
 

@@ -78,8 +78,13 @@ def list_folder(folder: Path) -> tuple[FolderFile, ...]:
                     elif item.is_dir(follow_symlinks=False):
                         waiting.append((place, f"{path}/"))
                     elif item.is_symlink() and not _is_inside(place, root):
-                        message = "is a link to a folder, out of the folder or to nothing; wheels cannot contain links"
-                        problems.append(Problem(file=str(place), message=message, hint="replace it with a copy"))
+                        message = (
+                            "is a link to a folder, a link out of the packed folder, or a broken link; wheels cannot "
+                            "contain links"
+                        )
+                        problems.append(
+                            Problem(file=str(place), message=message, hint="replace it with a copy of its target")
+                        )
                     else:
                         status = item.stat()
                         if not stat.S_ISREG(status.st_mode):

@@ -129,7 +129,7 @@ def _open(
     """The bare repository of an address, made where there is none yet; ``protocols`` are those of its parent."""
     scheme = urlsplit(url).scheme
     if scheme not in protocols:
-        raise UsageError(f"git address uses a protocol that is not allowed: {redact(url)}", hint="use https://")
+        raise UsageError(f"the git URL uses a protocol that is not allowed: {redact(url)}", hint="use https://")
     folder = cache / f"{digest_of(redact(url).encode())[:24]}.git"
     git = _Git(url=url, folder=folder, environ=git_environ(environ), protocols=GIT_PROTOCOLS[scheme])
     if not (folder / "HEAD").is_file():
@@ -143,12 +143,14 @@ def _open(
 def _obtain(git: _Git, ref: str, *, offline: bool) -> GitCommit:
     """Have a ref's commit in the bare repository: from there, else by a shallow fetch, else by a full one."""
     if ref.startswith("-") or not ref:
-        raise UsageError(f"not a git ref: {ref!r}")
+        raise UsageError(f"{ref!r} is not a valid git ref")
     if COMMIT.fullmatch(ref) and (known := _describe(git, ref)) is not None:
         return known
     if offline:
         hint = "run once without --offline"
-        raise HostError(f"not in the cache, and --offline is set: {ref} of {redact(git.url)}", hint=hint)
+        raise HostError(
+            f"not in the cache, and cannot be downloaded with --offline: {ref} of {redact(git.url)}", hint=hint
+        )
     # Two processes would write over each other's FETCH_HEAD.
     with filelock.FileLock(f"{git.folder}.lock"):
         found = _fetch(git, ref)
@@ -198,13 +200,13 @@ def _submodules(git: _Git, commit: str, dest: Path, *, cache: Path, offline: boo
     if not links:
         return
     if depth >= _DEPTH_LIMIT:
-        raise IntegrityError(f"submodules are nested more than {_DEPTH_LIMIT} deep in {redact(git.url)}")
+        raise IntegrityError(f"submodules are nested more than {_DEPTH_LIMIT} levels deep in {redact(git.url)}")
     urls = _submodule_urls(git, commit)
     for path, target in links.items():
         folder = dest / path
         if not is_safe_path(path) or path not in urls or not folder.resolve().is_relative_to(dest.resolve()):
             raise IntegrityError(
-                f"{redact(git.url)} has a submodule without an address, or outside the repository: {path!r}"
+                f"{redact(git.url)} has a submodule that has no URL or is outside the repository: {path!r}"
             )
         inner = _open(urls[path], cache=cache, environ=git.environ, protocols=git.protocols)
         found = _obtain(inner, target, offline=offline)

@@ -99,5 +99,5 @@ def _digest(path: Path) -> str:
 def _own_facts() -> ElfFacts:
     view = map_file(Path(sys.executable).resolve())
     if not is_elf(bytes(view[:4])):
-        raise IntegrityError(f"{sys.executable} is not an ELF file: libraries can be copied in only on Linux")
+        raise IntegrityError(f"{sys.executable} is not an ELF file; libraries can be copied into wheels only on Linux")
     return read_elf(view, name=sys.executable)

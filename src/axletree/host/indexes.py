@@ -108,7 +108,7 @@ def parse_pip_config(texts: Iterable[tuple[str, str]]) -> Layer:
         try:
             parser.read_string(text, source=name)
         except configparser.Error as error:
-            message = f"not a pip configuration file: {str(error).splitlines()[0]}"
+            message = f"is not a valid pip configuration file: {str(error).splitlines()[0]}"
             problems.append(Problem(message=message, file=name, hint="`pip config debug` shows what pip reads"))
             continue
         for section in _PIP_SECTIONS:
@@ -251,7 +251,7 @@ def _below(variables: Layer, files: Layer) -> Layer:
 
 def _ask_uv(environ: Mapping[str, str], *, cwd: Path) -> Layer:
     command = [uv_program(), "pip", "compile", "-", "--emit-index-url", "--emit-find-links", "--offline", "--no-header"]
-    what, hint = "asking uv for its package index", "set AXLETREE_INDEX_URL"
+    what, hint = "querying uv for its package index", "set AXLETREE_INDEX_URL"
     return parse_emitted(run(command, what=what, environ=environ, cwd=cwd, seconds=_UV_SECONDS, hint=hint))
 
 

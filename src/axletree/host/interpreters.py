@@ -89,7 +89,7 @@ def find_interpreters(
     for version in asked:
         if _REQUEST.match(version) is None:
             raise UsageError(
-                f"not a Python version: {version!r}", hint="such as 3.11, or 3.13t for the free-threaded build"
+                f"not a valid Python version: {version!r}", hint="such as 3.11, or 3.13t for the free-threaded build"
             )
     answers = _read_cache(cache)
     known = dict(answers)
@@ -118,11 +118,11 @@ def find_interpreters(
 def _missing(versions: list[str], seen: Iterable[Interpreter], environ: Mapping[str, str]) -> HostError:
     names = ", ".join(versions)
     folder = _pyenv_folder(environ)
-    message = f"no CPython {names} on PATH, in {folder} or among uv's interpreters; found:"
+    message = f"CPython {names} is not on PATH, in {folder} or among uv's interpreters; found:"
     lines = sorted({f"{_label(facts)} at {facts.path}" for facts in seen})
     hint = " or ".join(f"`{tool} install {' '.join(versions)}`" for tool in ("uv python", "pyenv"))
     text = "\n    ".join([message, *lines]) if lines else message.removesuffix("; found:")
-    return HostError(text, hint=f"{hint} brings {'it' if len(versions) == 1 else 'them'}")
+    return HostError(text, hint=f"run {hint}")
 
 
 def matches(interpreter: Interpreter, version: str) -> bool:

@@ -65,7 +65,7 @@ def _find(git: Worktree, target: str | None, *, killed: bool, submodules: bool) 
         changed = _not_ours(git, changed, head, target)
     if changed:
         hint = f"commit them (`git -C {place} switch -c NAME && git commit -a`), stash them, or discard them"
-        yield Problem(file=place, message=f"changed files: {some_of(changed, _SHOWN)}", hint=hint)
+        yield Problem(file=place, message=f"there are uncommitted changes: {some_of(changed, _SHOWN)}", hint=hint)
     if head is not None and head != target:
         yield from _commits(git, head, target)
     known = target if target is not None and git.has(target) else None
@@ -75,7 +75,7 @@ def _find(git: Worktree, target: str | None, *, killed: bool, submodules: bool) 
             in_the_way = [path for path in in_the_way if not _begun(git, path, known)]
         if in_the_way:
             shown = some_of(in_the_way, _SHOWN)
-            message = f"untracked files that {known[:12]} would overwrite: {shown}"
+            message = f"{known[:12]} would overwrite untracked files: {shown}"
             yield Problem(file=place, message=message, hint="move them elsewhere, or remove them")
     if submodules:
         wanted = links(git, known) if known is not None else {}
@@ -114,7 +114,7 @@ def _commits(git: Worktree, head: str, target: str | None) -> Iterator[Problem]:
     found = git.run("log", "--format=%h %s", f"--max-count={_SHOWN + 1}", head, "--not", *seen, *excluded).splitlines()
     if found:
         place = str(git.folder)
-        message = f"commits that are on no remote: {some_of(found, _SHOWN, separator='; ')}"
+        message = f"some commits are not on any remote: {some_of(found, _SHOWN, separator='; ')}"
         hint = f"push them, or keep them with a tag: `git -C {place} tag mine`"
         yield Problem(file=place, message=message, hint=hint)
 

@@ -136,7 +136,7 @@ def _first_answer(attempt: Callable[[list[str]], str], settings: IndexSettings, 
 
 
 def _also(problem: Problem, names: str) -> Problem:
-    return msgspec.structs.replace(problem, message=f"also searched {names}: {problem.message}", hint=None)
+    return msgspec.structs.replace(problem, message=f"{names} was searched too: {problem.message}", hint=None)
 
 
 def _best_of(indexes: list[str]) -> list[str]:
@@ -181,12 +181,16 @@ def _failure(stderr: str) -> AxletreeError:
     if _NO_ANSWER.search(text):
         asked = next((line for line in lines if "fetch" in line), lines[0])
         reason = f"{asked}: {lines[-1]}" if asked != lines[-1] else asked
-        hint = "check the network, or set AXLETREE_INDEX_URL to a mirror, or AXLETREE_FIND_LINKS to a folder"
-        return HostError(f"a package index does not answer: {reason}", hint=hint)
+        hint = (
+            "check the network, or set AXLETREE_INDEX_URL to a mirror, or AXLETREE_FIND_LINKS to a folder "
+            "with the packages"
+        )
+        return HostError(f"a package index did not respond: {reason}", hint=hint)
     hint = (
-        "change the requirements, or add a folder or an index that has the missing packages (--find-links, --index-url)"
+        "change the requirements, or add a folder or an index that provides the missing packages "
+        "(--find-links, --index-url)"
     )
-    return RecipeError(f"the requirements cannot be met: {text}", hint=hint)
+    return RecipeError(f"the requirements cannot be satisfied: {text}", hint=hint)
 
 
 def _check_requirements(requires: Sequence[str]) -> None:
@@ -196,13 +200,14 @@ def _check_requirements(requires: Sequence[str]) -> None:
             requirement = Requirement(text)
         except InvalidRequirement as error:
             reason = str(error).splitlines()[0]
-            problems.append(f"not a requirement (PEP 508): {text!r}: {reason}")
+            problems.append(f"not a valid requirement (PEP 508): {text!r}: {reason}")
             continue
         if requirement.url is not None:
             problems.append(f"a requirement with a URL cannot be locked: {text}")
     if problems:
         raise RecipeError(
-            *problems, hint="use a form such as `numpy>=2`; put a wheel that is on no index into a find-links folder"
+            *problems,
+            hint="use a form such as `numpy>=2`; put a wheel that is not on any index into a find-links folder",
         )
 
 
@@ -219,7 +224,9 @@ def _read_wheels(text: str, interpreter: Interpreter, *, base: str, read: _Measu
             if (filename := _filename(wheel)) and (rank := _rank(filename, ranks)) is not None
         ]
         if not ranked or package.version is None:
-            missing.append(f"no wheel of {package.name} {package.version or ''} fits {interpreter.soabi}")
+            missing.append(
+                f"no wheel for {package.name} {package.version or ''} is compatible with {interpreter.soabi}"
+            )
             continue
         best = max(rank for rank, _, _ in ranked)
         _, filename, wheel = min((entry for entry in ranked if entry[0] == best), key=lambda entry: entry[1])
@@ -228,7 +235,7 @@ def _read_wheels(text: str, interpreter: Interpreter, *, base: str, read: _Measu
             LockedWheel(name=package.name, version=package.version, filename=filename, size=size, sha256=sha256)
         )
     if missing:
-        raise RecipeError(*missing, hint="only wheels can be locked; build one and put it into a find-links folder")
+        raise RecipeError(*missing, hint="only wheels can be locked; build a wheel and put it into a find-links folder")
     return found
 
 

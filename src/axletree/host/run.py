@@ -77,7 +77,7 @@ def finish(
     except OSError as error:
         raise HostError(f"cannot run {command[0]}: {error.strerror}", hint=hint) from error
     except subprocess.TimeoutExpired as error:
-        raise HostError(f"{command[0]} gives no answer in {seconds:g} s", hint=hint) from error
+        raise HostError(f"{command[0]} did not respond within {seconds:g} s", hint=hint) from error
     return Finished(done.returncode, done.stdout, done.stderr)
 
 

@@ -53,8 +53,8 @@ def _contents(shipped: Shipped[Any]) -> Mapping[str, bytes]:
             there = sorted((files(package) / inner).iterdir(), key=lambda file: file.name)
             matching = {file.name: file.read_bytes() for file in there if fnmatchcase(file.name, pattern)}
         except OSError as error:
-            raise HostError(f"{pattern} of {shipped.folder} cannot be read: {error}", hint=hint) from error
+            raise HostError(f"{pattern} in {shipped.folder} cannot be read: {error}", hint=hint) from error
         if not matching and pattern in shipped.patterns:
-            raise HostError(f"{pattern} of {shipped.folder} is missing", hint=hint)
+            raise HostError(f"{pattern} is missing from {shipped.folder}", hint=hint)
         found |= matching
     return found

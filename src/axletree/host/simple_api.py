@@ -97,8 +97,8 @@ def find_file(
     kind: type[AxletreeError] = HostError
     for place, read in _places(settings, extra):
         if offline and local_path(place) is None:
-            asked.append(f"{redact(place)}: skipped, as --offline is set")
-            hints.append("run once without --offline, or set AXLETREE_FIND_LINKS to a folder that has it")
+            asked.append(f"{redact(place)}: skipped because --offline is set")
+            hints.append("run once without --offline, or set AXLETREE_FIND_LINKS to a folder that contains the file")
             continue
         try:
             listed = [file for project in projects for file in read(place, project)]
@@ -112,7 +112,11 @@ def find_file(
             return exact
         unsure += [file for file in files if file.sha256 is None]
         others = ", ".join(file.sha256 for file in files if file.sha256)
-        asked.append(f"{redact(place)}: has it with a different sha256, {others}" if others else f"{redact(place)}: no")
+        asked.append(
+            f"{redact(place)}: provides the file with a different sha256, {others}"
+            if others
+            else f"{redact(place)}: no"
+        )
         kind = IntegrityError if others else kind
     if unsure:
         return unsure[0]
@@ -120,8 +124,8 @@ def find_file(
     # Where no place could be asked, that is what there is to mend.
     hint = hints[0] if asked and len(hints) == len(asked) else None
     hint = hint or (
-        "add a folder or an index that has it (AXLETREE_FIND_LINKS, AXLETREE_INDEX_URL, pip's configuration), or "
-        "update the lock: axletree lock RECIPE --upgrade"
+        "add a folder or an index that contains the file (AXLETREE_FIND_LINKS, AXLETREE_INDEX_URL, pip's "
+        "configuration), or update the lock: axletree lock RECIPE --upgrade"
     )
     raise kind(Problem(message="\n    ".join(lines), hint=hint))
 
@@ -214,8 +218,8 @@ def _page(url: str, retry: Retry | None) -> list[RemoteFile]:
     if answer.status == 404:
         return []
     if answer.status != 200:
-        hint = "set the credentials in the address or in ~/.netrc" if answer.status in {401, 403} else None
-        raise HostError(f"{redact(url)} answers with status {answer.status}", hint=hint)
+        hint = "set the credentials in the URL or in ~/.netrc" if answer.status in {401, 403} else None
+        raise HostError(f"{redact(url)} returned HTTP status {answer.status}", hint=hint)
     base = _keep_login(url, final)
     if "json" in (answer.headers.get("Content-Type") or ""):
         return parse_json(data, base=base)

@@ -50,19 +50,25 @@ def read_source(folder: Path, *, environ: Mapping[str, str], headers: frozenset[
         HostError: it can't be read, or git fails in what looks like a repository.
     """
     if not folder.is_dir():
-        raise UsageError(f"no source folder {folder}", hint="run `axletree source sync` to create one from the recipe")
+        raise UsageError(
+            f"source folder does not exist: {folder}", hint="run `axletree source sync` to create one from the recipe"
+        )
     git = _open(folder, environ)
     if git is None:
         return _read_plain(folder, headers)
     head = git.commit_of("HEAD")
     if head is None:
-        raise UsageError(Problem(file=str(folder), message="is a git repository without a commit"))
+        raise UsageError(Problem(file=str(folder), message="is a git repository without commits"))
     bare = git.run("rev-parse", "--is-bare-repository").strip() == "true"
     modules = tuple(_submodules(git, head, prefix="", bare=bare, depth=0))
     described = git.attempt("describe", "--tags", "--long", "--abbrev=40", head).text.strip()
     found, changed = (_from_commit(git, head, headers), ()) if bare else _from_work_tree(git, head, modules, headers)
     copies = {place for path in files(git, head) if (place := copy_of(path)) is not None}
-    notes = [f"changed since the commit, read with the changes: {some_of(changed, _SHOWN)}"] if changed else []
+    notes = (
+        [f"files that changed since the commit were read with their changes: {some_of(changed, _SHOWN)}"]
+        if changed
+        else []
+    )
     notes += _absent(modules, bare=bare)
     return SourceFacts(
         folder=str(folder),
@@ -81,9 +87,9 @@ def _absent(modules: Iterable[VendoredSubmodule], *, bare: bool) -> list[str]:
     if not absent:
         return []
     if bare:
-        return ["a bare repository: only the commits of submodules are known"]
+        return ["this is a bare repository, so only the commits of its submodules are known"]
     bring = "check them out with `git submodule update --init --recursive`"
-    return [f"submodules that are not checked out, so only their commits are known: {some_of(absent, _SHOWN)}; {bring}"]
+    return [f"some submodules are not checked out, so only their commits are known: {some_of(absent, _SHOWN)}; {bring}"]
 
 
 def _open(folder: Path, environ: Mapping[str, str]) -> Worktree | None:
@@ -224,7 +230,7 @@ def _read_plain(folder: Path, headers: frozenset[str]) -> SourceFacts:
         except OSError as error:
             raise HostError(Problem(file=str(folder / below), message=f"cannot be read: {error.strerror}")) from error
     found = {path: _text(data) for path, data in _read(folder, sorted(paths))}
-    note = "not a git repository: versions of vendored copies come only from their files"
+    note = "this is not a git repository, so versions of vendored copies come only from their files"
     return SourceFacts(folder=str(folder), files=found, copies=tuple(sorted(copies)), notes=(note,))
 
 

@@ -32,7 +32,7 @@ class DiskSource:
         try:
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError as error:
-            raise self._error(error.strerror or "unknown trouble") from error
+            raise self._error(error.strerror or "unknown error") from error
         status = os.fstat(self._descriptor)
         if not stat.S_ISREG(status.st_mode):
             os.close(self._descriptor)
@@ -67,7 +67,7 @@ class DiskSource:
             ):
                 found += part  # more than the system hands out at once
         except OSError as error:
-            raise self._error(error.strerror or "unknown trouble") from error
+            raise self._error(error.strerror or "unknown error") from error
         return found
 
     def _error(self, reason: str) -> HostError:

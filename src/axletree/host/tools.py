@@ -30,7 +30,7 @@ TOOLCHAIN = ("cc", "c++")
 _WRAPPERS = frozenset({"ccache", "sccache", "distcc", "icecc"})
 """Programs that stand in for the compilers they are called by the names of."""
 _COMPILERS = frozenset({"c++", "cc", "g++", "gcc", "clang", "clang++"})
-_PACKAGES = {"c++": "g++", "cc": "gcc", "nvcc": "the CUDA toolkit", "hipcc": "hipcc"}
+_PACKAGES = {"c++": "g++", "cc": "gcc", "nvcc": "nvidia-cuda-toolkit", "hipcc": "hipcc"}
 _TIMEOUT = 20
 
 
@@ -61,7 +61,7 @@ def find_tools(names: Iterable[str], *, environ: Mapping[str, str], cache: Path)
         raise HostError(
             *(
                 Problem(
-                    message=f"a stage of the recipe needs {name}, which is not on PATH",
+                    message=f"a stage in the recipe needs {name}, which is not on PATH",
                     hint=f"install it (Debian and Ubuntu: apt-get install {_PACKAGES.get(name, name)})",
                 )
                 for name in missing

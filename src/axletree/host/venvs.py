@@ -57,7 +57,7 @@ print(json.dumps({
     "sys_platform": sys.platform,
 }))
 """
-_VERIFY = "a wheel differs from the locked one; run `axletree store verify` to look for more damage"
+_VERIFY = "a wheel differs from the locked one; run `axletree store verify` to check for further damage"
 
 
 def create_venv(
@@ -288,7 +288,7 @@ def _shelve(wheel: Path, cache: Path, *, sha256: str | None = None) -> Path:
     with wheel.open("rb") as stream:
         actual = hashlib.file_digest(stream, "sha256").hexdigest()
     if sha256 is not None and actual != sha256:
-        raise IntegrityError(f"hash mismatch: {wheel} has sha256 {actual}, its lock says {sha256}", hint=_VERIFY)
+        raise IntegrityError(f"hash mismatch: {wheel} has sha256 {actual}, but its lock expects {sha256}", hint=_VERIFY)
     shelved = wheel_shelf(cache) / actual / wheel.name
     if not _same_file(shelved, wheel):  # else what lies there may be damaged: the one that was just read is not
         shelved.parent.mkdir(parents=True, exist_ok=True)

@@ -52,7 +52,7 @@ def get(
     for _ in range(_REDIRECTS):
         bare, login = _split_login(url)
         if urlsplit(bare).scheme not in {"http", "https"}:
-            raise HostError(f"not an http or https address: {redact(url)}")
+            raise HostError(f"not an http or https URL: {redact(url)}")
         sent = {"Accept-Encoding": "identity", "User-Agent": "axletree"} | dict(headers or {}) | login
         answer = _pool(bare).request(
             method,
@@ -81,7 +81,7 @@ def no_answer(url: str, error: Exception) -> HostError:
         reason, asked = reason.original_error, f"the proxy for {asked}"
     text = str(reason).rpartition(": ")[2] if isinstance(reason, HTTPError) else str(reason)
     return HostError(
-        f"no answer from {asked}: {text} (requested {redact(url)})",
+        f"no response from {asked}: {text} (requested {redact(url)})",
         hint="check the network, the proxy variables and SSL_CERT_FILE; or set AXLETREE_INDEX_URL to a mirror",
     )
 

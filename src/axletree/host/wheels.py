@@ -136,7 +136,7 @@ def unpack_as_it_is(wheel: OpenWheel, folder: Path, *, threads: int = 1) -> Unpa
     """
     if folder.exists() or folder.is_symlink():
         raise IntegrityError(
-            Problem(file=str(folder), message="exists", hint="remove it, or choose another folder with --out")
+            Problem(file=str(folder), message="exists", hint="remove it, or choose a different folder with --out")
         )
     staged = folder
     try:
@@ -217,7 +217,7 @@ def _in_site_packages(name: str) -> Path:
 def _require_room(wheel: OpenWheel, folder: Path) -> None:
     needed, free = sum(entry.size for entry in wheel.entries), shutil.disk_usage(folder).free
     if needed > free:
-        message = f"{wheel.path.name} unpacks to {format_bytes(needed)}, but there are only {format_bytes(free)} free"
+        message = f"{wheel.path.name} needs {format_bytes(needed)} to unpack, but only {format_bytes(free)} is free"
         raise HostError(Problem(file=str(folder), message=message))
 
 

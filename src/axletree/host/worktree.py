@@ -107,7 +107,7 @@ def open_worktree(
     """
     scheme = urlsplit(url).scheme
     if scheme not in GIT_PROTOCOLS:
-        raise UsageError(f"git address uses a protocol that is not allowed: {redact(url)}", hint="use https://")
+        raise UsageError(f"the git URL uses a protocol that is not allowed: {redact(url)}", hint="use https://")
     variables = git_environ(environ)
     if not refresh:
         variables["GIT_OPTIONAL_LOCKS"] = "0"
@@ -180,5 +180,5 @@ def said_of_modules(git: Worktree, commit: str) -> dict[str, dict[str, str]]:
 
 def _require_protocol(url: str, protocols: Collection[str], path: str, folder: Path) -> None:
     if urlsplit(url).scheme not in protocols:
-        message = f"the address of submodule {path!r} uses a protocol that is not allowed: {redact(url)}"
+        message = f"the URL of submodule {path!r} uses a protocol that is not allowed: {redact(url)}"
         raise IntegrityError(Problem(file=str(folder), message=message))

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 _WIDTH = 100
 _OWNERS: dict[Owner, str] = {
     "wheel": "in the wheel",
-    "system": "promised by the tag",
+    "system": "guaranteed by the tag",
     "distribution": "required",
     "sibling": "probably required",
     "driver": "GPU driver",
-    "host": "the machine's own",
+    "host": "the host system",
     "python": "the interpreter",
     "optional": "for some users",
     "undeclared": "NOT REQUIRED",
@@ -33,18 +33,18 @@ def render_audit(report: AuditReport, style: Style) -> Iterator[str]:
     """The report, line by line."""
     yield style(report.file, bold=True)
     size = f", {format_bytes(report.size)}" if report.size else ""
-    yield f"  {report.files} files, {report.elf_files} of them ELF{size}"
+    yield f"  {report.files} files, {report.elf_files} of them ELF files{size}"
     yield f"  platform: {report.verdict}"
     if report.torch is not None:
         torch = report.torch
-        yield f"  torch {torch.version}: {torch.symbols} of its symbols used, {len(torch.missing)} missing"
+        yield f"  torch {torch.version}: uses {torch.symbols} of its symbols, {len(torch.missing)} missing"
     yield from _needs(report.needs, style)
     if report.unhashed:
         large, names = plural(len(report.unhashed), "large file"), printable(", ".join(report.unhashed[:3]))
-        yield f"  not compared with RECORD (--hashes does): {large}: {names}"
+        yield f"  not compared with RECORD without --hashes: {large}: {names}"
     for finding in report.findings:
         yield from indented(finding_lines(finding, style))
-    yield f"  {counted(report.findings)}" if report.findings else style("  nothing to say", fg="green")
+    yield f"  {counted(report.findings)}" if report.findings else style("  no problems found", fg="green")
 
 
 def _needs(needs: Iterable[Need], style: Style) -> Iterator[str]:

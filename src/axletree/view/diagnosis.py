@@ -49,13 +49,13 @@ def _log_lines(report: LogReport, width: int, style: Style) -> Iterator[str]:
         commands = (line for line in (finding.fix or "").splitlines() if line.startswith("$ "))
         yield from (f"        {printable(line)}" for line in commands)
     if len(others) > _LISTED:
-        yield f"  and {len(others) - _LISTED:,} more; --json lists all"
+        yield f"  and {len(others) - _LISTED:,} more; --json lists them all"
 
 
 def _host_lines(found: Sequence[Finding], width: int, style: Style) -> Iterator[str]:
     """What of the host tells the reason."""
     if not found:
-        yield from ("", *wrapped("on this host: `axletree doctor` finds no reason for it", width))
+        yield from ("", *wrapped("on this host: `axletree doctor` does not find a cause", width))
         return
     yield from ("", "on this host:")
     for each in found:
@@ -69,8 +69,8 @@ def _ending(report: LogReport) -> str:
     words = {
         "failed": "something failed",
         "succeeded": "something failed, although the log ends normally" if failed else "nothing failed",
-        "unfinished": "the log stops in the middle of the work",
-        "unknown": "an error, but the log does not say how the run ended"
+        "unfinished": "the log ends before the work does",
+        "unknown": "an error occurred, but the log does not show how the run ended"
         if report.failed
         else "the log shows no failure",
     }[outcome.ending]

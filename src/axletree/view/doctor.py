@@ -23,7 +23,7 @@ def render_doctor(report: HostReport, style: Style) -> Iterator[str]:
         yield from finding_lines(finding, style)
     yield ""
     if not report.findings:
-        yield style("nothing to say: this host is fit", fg="green")
+        yield style("no problems found: this host is ready", fg="green")
     else:
         yield counted(report.findings)
     if report.next is not None:
@@ -50,4 +50,4 @@ def host_line(host: HostFacts) -> str:
     gpus += [gpu.gfx or "AMD GPU" for gpu in host.rocm.gpus or ()]
     if gpus or (host.cuda.driver is not None and host.rocm.gpus is not None):
         parts.append(", ".join(dict.fromkeys(gpus)) or "no GPU")
-    return ", ".join(parts) or "a host with few known facts"
+    return ", ".join(parts) or "a host about which little is known"

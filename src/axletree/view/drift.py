@@ -56,7 +56,7 @@ def drift_text(
     hidden = len([row for row in report.dependencies if row.ci_only]) if not (evidence or only) else 0
     if hidden:
         what = "is" if hidden == 1 else "are"
-        lines += ["", f"{hidden} more {what} only pinned by upstream's CI or looked for by CMake; see --evidence"]
+        lines += ["", f"{hidden} more {what} only pinned by upstream's CI or searched for by CMake; see --evidence"]
     lines += [""] * bool(report.notes) + [printable(f"note: {note}") for note in report.notes]
     return "\n".join([*lines, "", _summary(report.dependencies)])
 

@@ -73,8 +73,8 @@ def _proof(proof: Proof, *, everything: bool) -> Iterator[str]:
 def _choices(name: str, choices: Sequence[Choice], *, everything: bool) -> Iterator[str]:
     wrong = shadowed(choices)
     shown = choices if everything else _telling(choices)
-    head = f"{plural(len(choices), 'file')}, {len(wrong)} not as expected" if wrong else "as expected"
-    yield f"  {name:<8}{head if choices else 'nothing seen'}"
+    head = f"{plural(len(choices), 'file')}, {len(wrong)} unexpected" if wrong else "as expected"
+    yield f"  {name:<8}{head if choices else 'nothing used'}"
     for choice in shown:
         mark = "!" if choice in wrong else " "
         place = choice.actual.removesuffix(f"/{choice.name}") if name == "headers" else choice.actual
@@ -95,5 +95,5 @@ def _verdict(report: VerifiedEnvironment) -> str:
     if errors:
         return f"{where}: {plural(errors, 'error')}"
     compilers = ", ".join(proof.compiler for proof in report.compilers)
-    does = "takes what it should" if len(report.compilers) == 1 else "take what they should"
+    does = "uses the expected files" if len(report.compilers) == 1 else "use the expected files"
     return f"{where}: {compilers} {does}"

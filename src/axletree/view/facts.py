@@ -24,7 +24,7 @@ def facts_lines(facts: HostFacts, *, width: int) -> Iterator[str]:
         facts: what is known.
         width: columns of the terminal.
     """
-    yield f"taken {facts.taken or 'at no known time'} by axletree {facts.axletree or 'of no known version'}"
+    yield f"collected {facts.taken or 'at an unknown time'} by axletree {facts.axletree or '(unknown version)'}"
     for group in facts.__struct_fields__:
         if group not in {"sources", "taken", "axletree"} and (rows := list(_rows(group, facts, ""))):
             yield ""
@@ -53,7 +53,7 @@ def _inner(part: FactGroup, prefix: str) -> Iterator[Row]:
 def _shown(value: object) -> str:
     match value:
         case None:
-            return "not known"
+            return "unknown"
         case bool():
             return "yes" if value else "no"
         case int() | float() if value == UNLIMITED:

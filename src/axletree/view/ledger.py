@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 _LISTED = 20
 _ABOUT = {
-    "stale": "done once; recipe, source or tools changed since",
-    "interrupted": "its run ended; finished stages are in the store",
-    "skipped": "skipped by name",
+    "stale": "was built, but the recipe, source or tools have changed since",
+    "interrupted": "its build was interrupted; finished stages are in the store",
+    "skipped": "skipped on request",
 }
 
 
@@ -85,9 +85,9 @@ def _about(standing: Standing) -> str:
         where = f"{outcome.stage}: " if outcome.stage is not None else ""
         return f"{where}{outcome.cause}\n{outcome.log}"
     if standing.state == "running" and attempt is not None:
-        return f"by process {attempt.run.pid} on {attempt.run.host}"
+        return f"process {attempt.run.pid} on {attempt.run.host}"
     if standing.state == "interrupted" and attempt is not None and attempt.built:
-        return "all stages done, nothing published yet"
+        return "all stages are done, but nothing has been published yet"
     if standing.state == "done" and outcome is not None:
         return outcome.log or ""
     return _ABOUT.get(standing.state, "")

@@ -17,7 +17,7 @@ def triton_lines(report: PlanReport) -> list[str]:
     """The pinned triton of each GPU world, and which packages require another."""
     lines: list[str] = []
     for use in report.triton:
-        lines.append(f"triton for {use.gpu}: {use.requirement} (pinned by the source, index whl/{use.channel})")
+        lines.append(f"triton for {use.gpu}: {use.requirement} (pinned by the source, from index whl/{use.channel})")
         lines += [f"  warning: package {package} requires {text}" for package, text in use.other.items()]
     return lines
 
@@ -31,7 +31,7 @@ def plan_text(report: PlanReport, *, width: int, explain: bool = False) -> str:
         explain: All reasons of each stage, one a line, instead of the first; and who shares what some share.
     """
     if report.totals.cached == report.totals.stages:
-        return f"{report.recipe}: nothing to run: {plural(report.totals.stages, 'stage')} in the store"
+        return f"{report.recipe}: nothing to run, {plural(report.totals.stages, 'stage')} in the store"
     several = len(report.variants) > 1
     headers = ["STAGE", "STATUS", *(["VARIANTS"] if several else []), "LAST TIME", "WHY"]
     rows = []
@@ -87,7 +87,7 @@ def _totals_text(report: PlanReport) -> str:
     if report.sharing is not None:
         lines.append(_unshared_text(report.sharing))
     if totals.work:
-        gap = f", not counting {plural(totals.unknown, 'stage')} that never ran" if totals.unknown else ""
+        gap = f", not counting {plural(totals.unknown, 'stage')} that have never run" if totals.unknown else ""
         lines.append(
             f"last time: {format_duration(totals.work)} of work, at least {format_duration(totals.longest)} from "
             f"start to end{gap}"

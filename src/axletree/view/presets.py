@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from axletree.recipe.presets import PresetReport
 
 _DEFINITIONS = {
-    "configurations": "jobs; variants built by one job agree on its values",
-    "variants": "combinations of one value of each axis, without excluded ones",
-    "packages": "package files: one for each name and combination of values of its axes",
+    "configurations": "jobs; variants built by the same job have these values in common",
+    "variants": "combinations of one value from each axis, except excluded ones",
+    "packages": "package files: one for each package name and combination of its axes' values",
 }
 
 

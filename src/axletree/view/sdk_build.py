@@ -41,4 +41,4 @@ def _more(report: SdkReport) -> Iterator[str]:
         yield f"hosts must provide: {', '.join(map(printable, system))}"
     yield from (f"note: {printable(note)}" for note in report.notes[:_NOTES])
     if len(report.notes) > _NOTES:
-        yield f"and {plural(len(report.notes) - _NOTES, 'more note')}; --json has all"
+        yield f"and {plural(len(report.notes) - _NOTES, 'more note')}; --json lists them all"

@@ -33,9 +33,9 @@ def laid_out_text(report: LaidOut, *, width: int) -> str:
     lines.append(total)
     if report.linked:
         linked = plural(report.linked, "file")
-        lines.append(f"{linked} are hard links to the input: a change to one changes both")
+        lines.append(f"{linked} are hard links to the input: changing one changes the other")
     if report.copied:
-        lines.append(f"{plural(report.copied, 'file')} had to be copied, as hard links are not possible there")
+        lines.append(f"{plural(report.copied, 'file')} had to be copied because hard links are not possible there")
     lines += [f"note: {printable(note)}" for note in report.notes]
     return "\n".join(lines)
 
@@ -48,6 +48,9 @@ def fetched_text(report: Fetched, *, width: int) -> str:
     return "\n".join(
         (
             render_table(("archive", "bytes", ""), rows, width=width, right=(1,)),
-            f"{total}; {len(new):,} fetched ({format_bytes(sum(new))}), {len(report.files) - len(new):,} already there",
+            (
+                f"{total}; {len(new):,} fetched ({format_bytes(sum(new))}), {len(report.files) - len(new):,} "
+                "already present"
+            ),
         )
     )

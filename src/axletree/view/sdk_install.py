@@ -28,7 +28,7 @@ def wheel_lines(sdk: Installable, wheels: Sequence[OwnWheel]) -> Iterator[str]:
     yield f"install it{f' for {sdk.default_family}' if sdk.default_family else ''}:"
     yield from (f"  {command}" for command in _by_file(sdk, wheels, wanted).values())
     for extras in _others(sdk, wanted):
-        yield f"for other GPUs, here {extras[0]}:"
+        yield f"for other GPUs, such as {extras[0]}:"
         yield f"  {_by_file(sdk, wheels, extras)['pip']}"
 
 
@@ -41,13 +41,13 @@ def at_install_lines(sdk: Installable, *, place: str, variable: str) -> Iterator
         variable: with which one chooses for it.
     """
     wanted = _wanted(sdk)
-    yield "install it for the GPUs of the host:"
+    yield "install it for the host's GPUs:"
     yield from (f"  {command}" for command in alone_commands(place, sdk.sdk, wanted, sdk.version).values())
     for extras in _others(sdk, wanted):
-        yield f"for other GPUs, here {extras[0]}:"
+        yield f"for other GPUs, such as {extras[0]}:"
         yield f"  {alone_commands(place, sdk.sdk, extras, sdk.version)['pip']}"
     if variable and sdk.default_family:
-        yield f"or name them: {variable}={sdk.default_family} before pip; without a GPU it is {sdk.default_family}"
+        yield f"or set {variable}={sdk.default_family} before running pip; hosts without a GPU get {sdk.default_family}"
 
 
 def _wanted(sdk: Installable) -> list[str]:

@@ -24,7 +24,7 @@ def ownership_text(ownership: Ownership, manifest: Manifest, *, width: int) -> s
     rows = []
     for package in manifest.package:
         entries = ownership.packages[package.name]
-        kind = "devel, except its mirror" if package.kind == "devel" else package.kind
+        kind = "devel, without its mirror" if package.kind == "devel" else package.kind
         rows.append((package.name, package.dist, kind, *_amount(entries), _artifacts(entries)))
     headers = ("package", "distribution", "kind", "files", "size", "of")
     parts = [render_table(headers, rows, width=width, right=(3, 4))]
@@ -39,7 +39,7 @@ def ownership_text(ownership: Ownership, manifest: Manifest, *, width: int) -> s
     parts += _faults(ownership)
     if ownership.unused:
         names = some_of([claim.where for claim in ownership.unused], _SHOWN, separator="; ")
-        parts.append(f"Unused for this input: {names}.")
+        parts.append(f"Not used for this input: {names}.")
     parts.append(_summary(ownership))
     return printable("\n\n".join(parts))
 
@@ -52,12 +52,12 @@ def answer_text(
     manifest: Manifest,
 ) -> str:
     """Where one entry goes, and why."""
-    left = [f"  left out by {claim.where}: exclude {pattern}" for claim, pattern in excluded]
+    left = [f"  excluded by {claim.where}: exclude {pattern}" for claim, pattern in excluded]
     size = f", {format_bytes(entry.size)}" if entry.kind == "file" else f" -> {entry.link}" if entry.link else ""
     target = f", {entry.target}" if entry.target != GENERIC else ""
-    lines = [entry.path, f"  {entry.kind}{size}, of {entry.artifact} ({entry.component}{target})"]
+    lines = [entry.path, f"  {entry.kind}{size}, from {entry.artifact} ({entry.component}{target})"]
     if verdict == "unmatched":
-        lines += ["  belongs to no package: no claim or drop matches it", *left]
+        lines += ["  belongs to no package: no claim or drop rule matches it", *left]
         return printable("\n".join(lines))
     first = claims[0]
     if first.package is None:
@@ -109,9 +109,10 @@ def _summary(ownership: Ownership) -> str:
     total = sum(len(entries) for entries in ownership.packages.values()) + len(ownership.dropped)
     wrong = len(ownership.unmatched) + len(ownership.disputed) + len(ownership.clashes)
     if not wrong:
-        return f"{plural(total, 'entry')}, each in one package."
+        return f"{plural(total, 'entry')}, each in exactly one package."
     return (
-        f"{plural(total, 'entry')} in one package, {wrong} not: assign each to one package, or drop it with a reason."
+        f"{plural(total, 'entry')} in exactly one package, {wrong} not; assign each of those to one "
+        "package, or drop it with a reason."
     )
 
 
@@ -124,4 +125,4 @@ def _artifacts(entries: Iterable[SdkEntry]) -> str:
     sizes: Counter[str] = Counter()
     for entry in entries:
         sizes[entry.artifact] += entry.size
-    return some_of([name for name, _ in sizes.most_common()], 4) if sizes else "nothing in this input"
+    return some_of([name for name, _ in sizes.most_common()], 4) if sizes else "no files in this input"

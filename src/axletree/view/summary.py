@@ -18,9 +18,9 @@ MAX_LISTED = 10
 """Wheels, findings and unreached stages that are listed before the rest is only counted."""
 
 _KEPT = {
-    "nothing": "starts again",
-    "compiler-cache": "starts again, with its compiled files in the compiler cache",
-    "folder": "continues in its build folder",
+    "nothing": "starts from scratch",
+    "compiler-cache": "starts from scratch, with its compiled files in the compiler cache",
+    "folder": "continues in its existing build folder",
 }
 """What becomes of a stage that was stopped, by what it keeps."""
 _KINDS = {".whl": "wheel", ".conda": "conda package", ".zip": "archive"}
@@ -61,13 +61,13 @@ def summary_lines(
     lines = [_totals(view)]
     for stage in view.having("failed"):
         lines += ["", f"{stage.stage} {outcome_text(stage)}", *failure_lines(stage, "  ", style)]
-        lines.append(f"  look inside: axletree shell {shlex.quote(stage.stage)}")
+        lines.append(f"  inspect it: axletree shell {shlex.quote(stage.stage)}")
     lines += _not_reached(view)
     lines += _published(view, out)
     lines += _findings(view, style)
     lines += _isolation(view)
     if view.status == "cancelled":
-        lines += ["", "finished stages are kept: run the same command to continue from here", *_kept(view)]
+        lines += ["", "finished stages are kept; run the same command to continue from here", *_kept(view)]
     if report is not None:
         lines += ["", f"report: {report}"]
     if view.status == "done" and install:

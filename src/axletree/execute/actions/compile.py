@@ -43,7 +43,7 @@ def run(context: ActionContext[CompileParameters]) -> Outcome:
     driver = _driver(context, era)
     environment = context.request.inputs.get("environment")
     if environment is None and driver != "cmake":
-        raise StageError(f"driver {driver} needs an environment to run in", hint="set `environment`")
+        raise StageError(f"driver {driver} needs an environment to run in", hint="set the stage's `environment`")
     venv = ensure_environment(context, environment) if environment is not None else None
     out = context.work / "out"
     out.mkdir()
@@ -101,5 +101,5 @@ def _keep(out: Path, patterns: tuple[str, ...]) -> None:
                 folder.rmdir()
     if not any(out.iterdir()):
         shutil.rmtree(out)
-        wanted = "something that `files` matches" if patterns else "something, as `install` does"
+        wanted = "files that match `files`" if patterns else "files, as `install` does"
         raise StageError("nothing was installed", hint=f"one of `targets` must install {wanted}")

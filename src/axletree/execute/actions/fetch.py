@@ -159,7 +159,7 @@ def _unpack_zip(archive: Path, folder: Path, name: str, allowance: _Allowance) -
     with zipfile.ZipFile(archive) as opened:
         for member in opened.infolist():
             if not is_safe_path(member.filename.rstrip("/")):
-                raise IntegrityError(f"{name}: member outside its folder: {member.filename!r}")
+                raise IntegrityError(f"{name} contains a member that leads out of its folder: {member.filename!r}")
             allowance.spend(member.file_size)
             path = Path(opened.extract(member, folder))
             mode = member.external_attr >> 16

@@ -48,7 +48,7 @@ def run(context: ActionContext[WorkParameters]) -> Outcome:
     script = SCRIPT if folder == "." else f"{folder}/{SCRIPT}"
     if before.find(script) is None:
         raise StageError(
-            f"the source has no {script}",
+            f"the source does not contain {script}",
             hint="hipify stages need PyTorch's source tree; set `directory` if it is in a subfolder",
         )
     venv = ensure_environment(context, context.request.inputs["environment"])
@@ -68,7 +68,7 @@ def run(context: ActionContext[WorkParameters]) -> Outcome:
     if not changes.made:
         raise StageError(
             f"{SCRIPT} created no files",
-            hint="the source already contains HIP code (from an earlier run), or no CUDA code",
+            hint="either the source already contains HIP code from an earlier run, or it contains no CUDA code",
         )
     said = f"{plural(len(changes.made), 'file')} created, {len(changes.edited):,} edited in place"
     context.progress(said)

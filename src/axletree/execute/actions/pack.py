@@ -71,7 +71,7 @@ def _no_links(content: PackageContent, targets: Iterable[str]) -> None:
     links = [path for path in targets if content.entries[path].kind == "link"]
     if links:
         message = f"a wheel cannot contain symbolic links: {some_of(links)}"
-        hint = "exclude them, or let a relocate stage keep each library under one name (single)"
+        hint = "exclude them, or use a relocate stage with `single` to keep each library under one name"
         raise StageError(message, hint=hint)
 
 

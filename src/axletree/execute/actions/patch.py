@@ -45,6 +45,8 @@ def run(context: ActionContext[PatchParameters]) -> Outcome:
         if code != 0:
             raise StageError(
                 f"patch {name} does not apply",
-                hint="it is for another version, or already applied; create it again from the locked source",
+                hint=(
+                    "it was made for a different version, or is already applied; create it again from the locked source"
+                ),
             )
     return Outcome(tree=context.store.ingest(source, adopt=True))

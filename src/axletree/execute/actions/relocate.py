@@ -211,7 +211,7 @@ def _copy_graft(graft: Graft, target: Path) -> None:
     shutil.copyfile(graft.library.origin, target)
     with target.open("rb") as stream:
         if hashlib.file_digest(stream, "sha256").hexdigest() != graft.library.sha256:
-            problem = Problem(file=graft.library.origin, message="has changed while it was read")
+            problem = Problem(file=graft.library.origin, message="changed while it was being read")
             raise IntegrityError(problem, hint="start the build again")
 
 
@@ -292,11 +292,11 @@ def _say(context: ActionContext[RelocateParameters], layout: RelocatedTree, link
         package = f" of {graft.library.package} {graft.library.version}" if graft.library.package else ""
         context.log.say(f"{graft.path}: copied from {graft.library.origin}{package}")
     for each in links.outside:
-        context.log.say(f"{each.soname}: left to {each.owner}, needed by {some_of(each.files, 1)}")
+        context.log.say(f"{each.soname}: provided by {each.owner}, needed by {some_of(each.files, 1)}")
     if layout.shared:
         context.log.say(f"{len(layout.shared):,} files are shared with sibling trees")
     if layout.saved:
-        context.log.say(f"copies of libraries under other names removed: {format_bytes(layout.saved)} saved")
+        context.log.say(f"removed copies of libraries under different names, saving {format_bytes(layout.saved)}")
 
 
 def _facts(

@@ -48,5 +48,5 @@ def run(context: ActionContext[CommandParameters]) -> Outcome:
             what=f"stage {context.request.stage}",
         )
     if not any(out.iterdir()):
-        raise StageError("the commands left $AXLETREE_OUT empty", hint="copy or install the result there")
+        raise StageError("the commands left $AXLETREE_OUT empty", hint="copy or install the result into that folder")
     return Outcome(tree=context.store.ingest(out, adopt=True))

@@ -117,7 +117,7 @@ def _install(
         if name not in installed or Version(installed[name]) != Version(version)
     ]
     if wrong:
-        raise StageError(f"{installer} did not install what was built and locked: {'; '.join(wrong)}")
+        raise StageError(f"{installer} did not install the built and locked packages: {'; '.join(wrong)}")
     return installed
 
 

@@ -154,8 +154,8 @@ def checking(expected: Mapping[str, str], source: Path) -> tuple[Callable[[str],
     def end() -> None:
         if expected and not checked:
             raise StageError(
-                "the build never ran CMake on the source, so its features are unknown",
-                hint="only a CMake build can have `expect`",
+                "the build never ran CMake on the source, so the enabled features are unknown",
+                hint="`expect` works only with CMake builds",
             )
 
     return watch, end

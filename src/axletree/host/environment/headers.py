@@ -30,7 +30,7 @@ def moved_folders(wanted: Sequence[str], environ: Mapping[str, str], *, program:
         folders, _, ran = look(compiler, (), environ, Path(scratch))
     if folders is None:
         message = f"{compiler.path} does not report its search path: {ran.trouble}"
-        raise HostError(message, hint="a library of the environment may break it")
+        raise HostError(message, hint="a library in the environment may break the compiler")
     actual = [os.path.realpath(folder) for folder in folders.angle]
     moved = []
     for number, folder in enumerate(wanted):

@@ -155,7 +155,7 @@ def _after(script: Path, before: Mapping[str, str]) -> dict[str, str]:
     command = ["bash", "--norc", "--noprofile", "-c", _ASK, "bash", str(script)]
     done = finish(command, environ=before)
     if done.code:
-        raise StageError(f"{script} fails with {done.ending(1)}")
+        raise StageError(f"{script} failed with {done.ending(1)}")
     pairs = (entry.partition("=") for entry in done.text.split("\0") if entry)
     return {name: value for name, _, value in pairs}
 

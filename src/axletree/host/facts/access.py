@@ -200,7 +200,7 @@ class Seen:
         except OSError as error:
             return self.put(field, f"{source}: {error.strerror or error}", None)
         except (ValueError, IndexError, KeyError) as error:
-            return self.put(field, f"{source}: not as expected: {error}"[:300], None)
+            return self.put(field, f"{source}: unexpected content: {error}"[:300], None)
         return self.put(field, source if value is not None else f"{source}: not found", value)
 
 
@@ -228,7 +228,7 @@ def run_program(
                 process.communicate(text.encode() if text else None, timeout=seconds)
                 why = ""
             except subprocess.TimeoutExpired:
-                why = f"no answer in {seconds:g} s"
+                why = f"no response within {seconds:g} s"
             finally:
                 with suppress(ProcessLookupError, PermissionError):
                     os.killpg(process.pid, signal.SIGKILL)
@@ -272,8 +272,8 @@ def find_tool(access: Access, name: str, *options: str) -> HostTool | None:
     answer = access.ask(path, *(options or ("--version",)))
     line, version = read_version(f"{answer.out}\n{answer.err}") if answer.code == 0 else (None, None)
     said = " ".join([path.rpartition("/")[2], *(options or ("--version",))])
-    source = said if version else f"{said}: {answer.trouble if answer.code != 0 else 'prints no version'}"
-    sources = {"name": "what was looked for", "path": "PATH" if "/" not in name else "where it was looked for"}
+    source = said if version else f"{said}: {answer.trouble if answer.code != 0 else 'did not print a version'}"
+    sources = {"name": "the name searched for", "path": "PATH" if "/" not in name else "the place where it was found"}
     sources |= {"version": source, "release": source}
     return HostTool(name=name.rpartition("/")[2], path=path, version=version, release=line, sources=sources)
 

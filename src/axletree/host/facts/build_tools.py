@@ -53,8 +53,8 @@ def toolchain_facts(access: Access, loader: Loader) -> Toolchain:
         tools = [pool.submit(find_tool, access, name) for name in _TOOLS]
         runtime = loader.find("libstdc++.so.6")
         sources = {
-            "compilers": "variables such as CC and CUDACXX, PATH, CUDA_HOME, ROCM_PATH, /usr/local/cuda, /opt/rocm",
-            "runtime": loader.source if runtime else f"{loader.source}: no libstdc++.so.6",
+            "compilers": "CC, CUDACXX and similar variables, PATH, CUDA_HOME, ROCM_PATH, /usr/local/cuda, /opt/rocm",
+            "runtime": loader.source if runtime else f"{loader.source}: libstdc++.so.6 not found",
         }
         sources |= dict.fromkeys(("linkers", "build_tools", "tools"), "PATH")
         return Toolchain(
@@ -80,9 +80,9 @@ def _build_tool(access: Access, name: str) -> BuildTool | None:
     for style in ("fifo", "pipe"):
         field = f"jobserver_{style}"
         if name == "cmake":
-            taken[field], sources[field] = None, "it starts other tools and takes no tokens itself"
+            taken[field], sources[field] = None, "it starts other tools and does not take tokens itself"
         elif access.root != Path("/"):
-            taken[field], sources[field] = None, "cannot be tested below another root"
+            taken[field], sources[field] = None, "cannot be tested with a different root"
         else:
             taken[field], sources[field] = takes_tokens(access, tool.path, name, style)
     return BuildTool(
@@ -111,7 +111,7 @@ def takes_tokens(access: Access, program: str, name: str, style: str) -> tuple[b
     Returns:
         the answer, ``None`` where it could not be tried, and how it was found.
     """
-    tried = f"two jobs with a {style} job server"
+    tried = f"running two jobs with a {style} job server"
     try:
         with tempfile.TemporaryDirectory(prefix="axletree-probe-", dir=existing(access.path(access.tmp))) as made:
             folder = Path(made)
@@ -158,7 +158,7 @@ def _watch(
             time.sleep(0.01)
         if process.poll() is None:
             begun = sum((folder / f"{job}.begun").exists() for job in "ab")
-            return None, f"{tried}: {begun} began within {SECONDS:g} s"
+            return None, f"{tried}: {begun} started within {SECONDS:g} s"
         said = process.stderr.read().decode(errors="replace").strip().splitlines() if process.stderr else []
         return False, f"{tried}: exit code {process.returncode}" + (
             f": {said[-1].replace(str(folder), '...')[:200]}" if said else ""

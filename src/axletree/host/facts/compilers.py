@@ -111,17 +111,19 @@ def _ask(access: Access, candidate: CompilerCandidate) -> Compiler:
     if full is not None and full.code == 0 and re.fullmatch(r"\d+(\.\d+)+", full.out.strip()):
         version = full.out.strip()
     seen.put("version", "--version" if version else f"--version: {said.trouble}", version)
-    seen.put("release", "first line of --version", line)
+    seen.put("release", "the first line of --version", line)
     seen.put("kind", "--version", kind)
-    seen.put("real", "links followed", access.real(command[0]))
-    seen.put("origin", "where it was looked for", candidate.origin)
-    seen.put("wrapper", "its name, or the program behind the link", candidate.wrapper)
+    seen.put("real", "by resolving symbolic links", access.real(command[0]))
+    seen.put("origin", "the place where it was found", candidate.origin)
+    seen.put("wrapper", "its name, or the program that the link leads to", candidate.wrapper)
     if version is not None:
         ask_driver(access, seen, command, candidate.language)
         _try(access, seen, command, candidate.language)
     for field in ("name", "path", "language"):
-        seen.sources[field] = f"what was looked for: {candidate.origin}"
-    unasked = "C++ compilers are asked, and nvcc for its host compiler" if version is not None else "it does not start"
+        seen.sources[field] = f"found through {candidate.origin}"
+    unasked = (
+        "only C++ compilers are queried, and nvcc for its host compiler" if version is not None else "it cannot be run"
+    )
     seen.rest(Compiler, unasked)
     values = {**seen.values, "name": candidate.name, "language": candidate.language, "path": command[0]}
     return Compiler(**values, sources=seen.sources)
@@ -146,7 +148,7 @@ def ask_driver(access: Access, seen: Seen, command: Sequence[str], language: str
     asked = access.ask(*command, "-print-search-dirs")
     listed = library_folders(asked.out)
     folders = None if listed is None else real_folders(access, listed)
-    seen.put("libraries", "-print-search-dirs, those that are there", folders)
+    seen.put("libraries", "existing folders from -print-search-dirs", folders)
     for field, name in (("linker", "ld"), ("assembler", "as")):
         path = access.ask(*command, f"-print-prog-name={name}").out.strip()
         found = access.which(path) if path else None
@@ -157,7 +159,7 @@ def ask_driver(access: Access, seen: Seen, command: Sequence[str], language: str
             runtime = cxx_runtime(access, _tidy(access, path), found_by="-print-file-name=libstdc++.so.6")
             seen.put("runtime", "-print-file-name=libstdc++.so.6", runtime)
         else:
-            seen.put("runtime", "-print-file-name=libstdc++.so.6: finds none", None)
+            seen.put("runtime", "-print-file-name=libstdc++.so.6: not found", None)
 
 
 def read_includes(access: Access, text: str) -> tuple[str, ...] | None:
@@ -191,21 +193,21 @@ def _try(access: Access, seen: Seen, command: Sequence[str], language: str) -> N
             if built.code == 0:
                 ran = access.ask(str(folder / "small"), cwd=folder)
                 fine = ran.code == 0 and ran.out.strip() == "42"
-                source = "compiled, linked and ran a small program" + ("" if fine else f": {ran.trouble}")
+                source = "compiling, linking and running a small program" + ("" if fine else f": {ran.trouble}")
                 seen.put("works", source, fine)
             else:
-                source = f"a small program: {built.trouble}"
+                source = f"compiling a small program: {built.trouble}"
                 seen.put("works", source, None if built.code is None else False)
             parallel = folder / f"parallel{suffix}"
             parallel.write_text(_OPENMP)
             built = access.ask(
                 *command, "-fopenmp", str(parallel), "-o", str(folder / "parallel"), seconds=_SECONDS, cwd=folder
             )
-            source = "-fopenmp, compiled and linked" + ("" if built.code == 0 else f": {built.trouble}")
+            source = "compiling and linking with -fopenmp" + ("" if built.code == 0 else f": {built.trouble}")
             seen.put("openmp", source, None if built.code is None else built.code == 0)
     except OSError as error:
         for field in ("works", "openmp"):
-            seen.put(field, f"a folder to try it in: {error.strerror}", None)
+            seen.put(field, f"cannot create a folder for the test: {error.strerror}", None)
     if language == "c++":
         taken = [each for each in _STANDARDS if _takes(access, command, each)]
         seen.put("standards", "-fsyntax-only -std=...", tuple(taken))

@@ -112,8 +112,8 @@ def _of_distribution(root: str) -> bool:
 def _toolkit(access: Access, root: str, real: str, found_by: tuple[str, ...]) -> CudaToolkit:
     seen = Seen()
     seen.put("root", ", ".join(found_by), root)
-    seen.put("real", "links followed", real)
-    seen.put("found_by", "where it was looked for", found_by)
+    seen.put("real", "by resolving symbolic links", real)
+    seen.put("found_by", "the place where it was found", found_by)
     nvcc = next((path for name in ("bin/nvcc", "bin/nvcc.bin") if (path := access.which(f"{root}/{name}"))), None)
     seen.put("nvcc", "bin/nvcc", nvcc or "none")
     version = None
@@ -129,7 +129,7 @@ def _toolkit(access: Access, root: str, real: str, found_by: tuple[str, ...]) ->
     header = _macro(access, includes, ("cuda.h",), ("CUDA_VERSION",))
     number = int(header) if header and header.isdigit() else None
     stated = None if number is None else f"{number // 1000}.{number % 1000 // 10}"
-    seen.put("header_version", "CUDA_VERSION of cuda.h", stated or "none")
+    seen.put("header_version", "CUDA_VERSION in cuda.h", stated or "none")
     _version(access, seen, root, version, stated)
     text = next((text for each in includes if (text := access.peek(f"{each}/crt/host_config.h"))), "") or ""
     gcc = re.search(r"^#if __GNUC__ > (\d+)", text, re.MULTILINE)
@@ -143,8 +143,8 @@ def _toolkit(access: Access, root: str, real: str, found_by: tuple[str, ...]) ->
     stub = any(access.is_file(f"{each}/stubs/libcuda.so") for each in libraries)
     seen.put("stub", "stubs/libcuda.so", stub)
     missing = [part for part, name in _PARTS.items() if not any(access.is_file(f"{each}/{name}") for each in includes)]
-    seen.put("missing", "a header of each part", tuple(missing))
-    seen.rest(CudaToolkit, "there is no nvcc to ask")
+    seen.put("missing", "one header from each part", tuple(missing))
+    seen.rest(CudaToolkit, "nvcc was not found")
     return CudaToolkit(**seen.values, sources=seen.sources)
 
 
@@ -157,7 +157,7 @@ def _version(access: Access, seen: Seen, root: str, nvcc: str | None, header: st
     if stated:
         seen.put("version", "version.json", stated[1])
     else:
-        seen.put("version", "CUDA_VERSION of cuda.h" if header else "no nvcc, version.json or cuda.h", header)
+        seen.put("version", "CUDA_VERSION in cuda.h" if header else "no nvcc, version.json or cuda.h was found", header)
 
 
 def _macro(access: Access, folders: Iterable[str], files: Iterable[str], macros: Iterable[str]) -> str | None:
@@ -185,12 +185,12 @@ def cuda_facts(
         includes: folders that the C++ compiler looks in.
     """
     seen = Seen()
-    seen.put("toolkits", "variables, nvcc on PATH, /usr/local, /opt, conda, wheels", toolkits)
+    seen.put("toolkits", "environment variables, nvcc on PATH, /usr/local, /opt, conda, wheels", toolkits)
     driver = driver_facts(access, loader)
-    seen.put("driver", "see there", driver)
+    seen.put("driver", "see its own sources", driver)
     seen.put(
         "compat",
-        "folders compat of toolkits, and that of the loader's libcuda",
+        "compat folders of toolkits, and the one of the loader's libcuda",
         _compat(access, toolkits, driver.libcuda),
     )
     seen.put("libraries", "the loader's search path, toolkits, conda, wheels", survey.find(_LIBRARIES, HostLibrary))
@@ -199,7 +199,7 @@ def cuda_facts(
     everywhere = tuple(dict.fromkeys((*includes, *folders, *packages)))
     stated = {name: _macro(access, everywhere, *where) for name, where in _HEADERS.items()}
     headers = {name: version for name, version in stated.items() if version is not None}
-    seen.put("headers", "headers in the compiler's, toolkits' and wheels' folders", headers)
+    seen.put("headers", "headers in the folders of compilers, toolkits and wheels", headers)
     hidden = access.environ.get("CUDA_VISIBLE_DEVICES")
     seen.put("hidden", "CUDA_VISIBLE_DEVICES" + ("" if hidden is not None else " is not set"), hidden)
     return Cuda(**seen.values, sources=seen.sources)
@@ -223,8 +223,8 @@ def _compat(access: Access, toolkits: Iterable[CudaToolkit], libcuda: str | None
             used=used,
             sources={
                 "path": "folders named compat",
-                "version": "name of libcuda",
-                "used": "the libcuda.so.1 that the loader takes",
+                "version": "the file name of libcuda",
+                "used": "the libcuda.so.1 that the loader finds",
             },
         )
     return tuple(found.values())

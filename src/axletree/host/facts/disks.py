@@ -81,17 +81,17 @@ def find_mount(path: str, mounts: tuple[Mount, ...]) -> Mount | None:
 def _disk(access: Access, uses: dict[str, str], mount: Mount | None) -> Disk:
     seen = Seen()
     absent = [use for use, name in uses.items() if not access.exists(name)]
-    more = f"; missing, so their parent folder is used: {', '.join(absent)}" if absent else ""
-    seen.put("uses", f"HOME, TMPDIR, the store's and the working folder{more}", uses)
+    more = f"; replaced by a parent folder because they do not exist: {', '.join(absent)}" if absent else ""
+    seen.put("uses", f"HOME, TMPDIR, the store folder and the working folder{more}", uses)
     if mount is None:
-        seen.put("mount", f"{_MOUNTS} lists none for it", None)
-        seen.put("filesystem", f"{_MOUNTS} lists none for it", None)
+        seen.put("mount", f"{_MOUNTS} does not list one", None)
+        seen.put("filesystem", f"{_MOUNTS} does not list one", None)
     else:
         seen.put("mount", _MOUNTS, mount.point)
         seen.put("filesystem", _MOUNTS, mount.filesystem)
-        seen.put("network", f"kind of file system in {_MOUNTS}", mount.filesystem in _NETWORK)
-        seen.put("read_only", f"options in {_MOUNTS}", "ro" in mount.options)
-        seen.put("noexec", f"options in {_MOUNTS}", "noexec" in mount.options)
+        seen.put("network", f"the file system type in {_MOUNTS}", mount.filesystem in _NETWORK)
+        seen.put("read_only", f"mount options in {_MOUNTS}", "ro" in mount.options)
+        seen.put("noexec", f"mount options in {_MOUNTS}", "noexec" in mount.options)
     folder = existing(access.path(next(iter(uses.values()))).absolute())
     try:
         found = os.statvfs(folder)
@@ -117,7 +117,7 @@ def _try(seen: Seen, folders: dict[str, Path]) -> None:
                 place = place or (use, folder)
         except OSError as error:
             refused.append(f"{use}: {error.strerror}")
-    seen.put("writable", "; ".join(refused) or "a folder was made in each", not refused)
+    seen.put("writable", "; ".join(refused) or "a folder was created in each", not refused)
     trials: dict[str, Callable[[Path], bool]] = {
         "executable": _runs,
         "hardlinks": _links,
@@ -127,16 +127,16 @@ def _try(seen: Seen, folders: dict[str, Path]) -> None:
     }
     if place is None:
         for field in trials:
-            seen.put(field, "no file can be written there", None)
+            seen.put(field, "no folder on this disk is writable", None)
         return
     use, folder = place
     try:
         with own_folder(folder) as trials_in:
             for field, trial in trials.items():
-                seen.attempt(field, f"tried in {use}", lambda trial=trial: trial(trials_in))  # type: ignore[misc]
+                seen.attempt(field, f"tested in {use}", lambda trial=trial: trial(trials_in))  # type: ignore[misc]
     except OSError as error:
         for field in trials:
-            seen.sources.setdefault(field, f"tried in {use}: {error.strerror}")
+            seen.sources.setdefault(field, f"tested in {use}: {error.strerror}")
 
 
 def _runs(folder: Path) -> bool:
@@ -149,7 +149,7 @@ def _runs(folder: Path) -> bool:
         except PermissionError:
             return False
         except subprocess.TimeoutExpired as error:
-            raise OSError(f"no answer in {_SECONDS} s") from error
+            raise OSError(f"no response within {_SECONDS} s") from error
         except OSError as error:
             if error.errno != errno.ETXTBSY:  # a process that another thread starts holds the file open for a moment
                 raise

@@ -40,13 +40,13 @@ def elf_class(path: Path) -> tuple[int, int] | None:
 
 def cxx_runtime(access: Access, path: str, *, found_by: str) -> Runtime:
     """A libstdc++ with the newest symbol versions that it defines."""
-    sources = {"path": found_by, "real": "links followed"}
+    sources = {"path": found_by, "real": "by resolving symbolic links"}
     versions: tuple[str, ...] = ()
-    how = "symbol versions in the file"
+    how = "the file's symbol versions"
     try:
         versions = read_elf(map_file(access.path(path)), name=path).versions_defined
     except AxletreeError as error:
-        how = f"the file: {error.problems[0].message}"
+        how = f"reading the file: {error.problems[0].message}"
     return Runtime(
         path=path,
         real=access.real(path),

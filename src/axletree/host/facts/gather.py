@@ -71,8 +71,8 @@ class _Asked:
 
         def result() -> P | None:
             thread.join(_SECONDS)
-            silent = f"the probe failed: no answer in {_SECONDS:g} s"
-            self.sources[name] = "see there" if found else next(iter(trouble), silent)
+            silent = f"the probe failed: no response within {_SECONDS:g} s"
+            self.sources[name] = "see its own sources" if found else next(iter(trouble), silent)
             return next(iter(found), None)
 
         return result

@@ -92,7 +92,11 @@ def _ask_nvcc(access: Access, path: str, origin: str, folder: Path) -> Compiler:
     _host_compiler(access, seen, dry)
     libraries = re.search(r"^#\$ LIBRARIES=(.*)$", dry.err, re.MULTILINE)
     folders = re.findall(r'-L([^"\s]+)', libraries[1]) if libraries else []
-    seen.put("libraries", "--dryrun: its own, before those of the host compiler", real_folders(access, folders) or None)
+    seen.put(
+        "libraries",
+        "--dryrun: its own folders, searched before those of the host compiler",
+        real_folders(access, folders) or None,
+    )
     listed = access.ask(path, "-E", "-Xcompiler", "-v", str(source), "-o", str(folder / "nothing.ii"), cwd=folder)
     includes = read_includes(access, listed.err)
     seen.put("includes", "-E -Xcompiler -v" + ("" if includes else f": {listed.trouble}"), includes)
@@ -104,7 +108,7 @@ def _ask_nvcc(access: Access, path: str, origin: str, folder: Path) -> Compiler:
     seen.put("standards", "--dryrun -std=...", tuple(accepted))
     built = access.ask(path, "-c", str(source), "-o", str(folder / "nothing.o"), seconds=_SECONDS, cwd=folder)
     trouble = "" if built.code == 0 else f": {_error_line(built)}"
-    seen.put("works", f"compiled an empty kernel{trouble}", None if built.code is None else built.code == 0)
+    seen.put("works", f"compiling an empty kernel{trouble}", None if built.code is None else built.code == 0)
     return _compiler(seen, name="nvcc", kind="nvcc", language="cuda", path=path)
 
 
@@ -138,7 +142,7 @@ def _ask_hipcc(access: Access, path: str, origin: str, folder: Path) -> Compiler
     _begin(access, seen, path, origin, said)
     exact = re.search(r"HIP version:\s*(\d+(?:\.\d+)+)", said.out)
     if exact:
-        seen.put("version", "HIP version of --version", exact[1])
+        seen.put("version", "the HIP version in --version", exact[1])
     source = folder / "nothing.hip"
     source.write_text(_HIP)
     if "version" in seen.values:
@@ -150,7 +154,7 @@ def _ask_hipcc(access: Access, path: str, origin: str, folder: Path) -> Compiler
         seen.put("includes", " ".join(options) + ("" if includes else f": {_error_line(listed)}"), includes)
         clang = re.search(r'^\s*"?([^"\s]+)"? -cc1 ', listed.err, re.MULTILINE)
         seen.put("host_compiler", " ".join(options), clang[1] if clang else None)
-        seen.put("host_kind", "hipcc runs clang", "clang")
+        seen.put("host_kind", "hipcc always runs clang", "clang")
         version = re.search(r"clang version (\d+(?:\.\d+)+)", said.out)
         seen.put("host_version", "--version", version[1] if version else None)
         arch = "--offload-arch=gfx90a"
@@ -159,7 +163,7 @@ def _ask_hipcc(access: Access, path: str, origin: str, folder: Path) -> Compiler
         )
         trouble = "" if built.code == 0 else f": {_error_line(built)}"
         works = None if built.code is None else built.code == 0
-        seen.put("works", f"compiled an empty kernel with {arch}{trouble}", works)
+        seen.put("works", f"compiling an empty kernel with {arch}{trouble}", works)
     return _compiler(seen, name="hipcc", kind="hipcc", language="hip", path=path)
 
 
@@ -167,12 +171,12 @@ def _begin(access: Access, seen: Seen, path: str, origin: str, said: Answer) -> 
     line, version = read_version(f"{said.out}\n{said.err}") if said.code == 0 else (None, None)
     seen.put("version", "--version" if version else f"--version: {said.trouble}", version)
     seen.put("release", "--version", line)
-    seen.put("real", "links followed", access.real(path))
-    seen.put("origin", "where it was looked for", origin)
+    seen.put("real", "by resolving symbolic links", access.real(path))
+    seen.put("origin", "the place where it was found", origin)
 
 
 def _compiler(seen: Seen, *, name: str, kind: str, language: str, path: str) -> Compiler:
     for field in ("name", "path", "kind", "language"):
-        seen.sources[field] = "what was looked for"
-    seen.rest(Compiler, "its host compiler decides, or it does not start")
+        seen.sources[field] = "the compiler searched for"
+    seen.rest(Compiler, "its host compiler determines this, or it cannot be run")
     return Compiler(**seen.values, name=name, kind=kind, language=language, path=path, sources=seen.sources)

@@ -64,7 +64,7 @@ def library_facts(access: Access, loader: Loader, survey: Survey, includes: Iter
     seen.put("preload", "LD_PRELOAD", tuple(re.split(r"[:\s]+", preload.strip())) if preload.strip() else ())
     seen.put("search_path", "LD_LIBRARY_PATH", loader.variable)
     missing = tuple(folder for folder in loader.variable if not access.exists(folder))
-    seen.put("search_path_missing", "folders of LD_LIBRARY_PATH", missing)
+    seen.put("search_path_missing", "the folders in LD_LIBRARY_PATH", missing)
     return Libraries(**seen.values, sources=seen.sources)
 
 
@@ -76,7 +76,11 @@ def _with_headers(access: Access, library: MathLibrary, folders: tuple[str, ...]
     where = near if library.origin == "wheel" else (*near, *folders)  # nothing is built with what a wheel took in
     found = next((each for each in where for name in names if access.is_file(f"{each}/{name}")), None)
     static = access.is_file(f"{folder}/lib{library.name}.a")
-    sources = {**library.sources, "headers": "beside it, and the compiler's folders", "static": "an archive beside it"}
+    sources = {
+        **library.sources,
+        "headers": "its folder and the compiler's folders",
+        "static": "an archive in the same folder",
+    }
     place = access.real(found) if found else "none"
     return msgspec.structs.replace(library, headers=place if names else None, static=static, sources=sources)
 
@@ -99,7 +103,10 @@ def _copies(access: Access, survey: Survey) -> tuple[Copies, ...]:
             libraries = [_cxx(access, library) for library in libraries]  # noqa: PLW2901 (the same, with versions)
         versions = {library.version for library in libraries}
         differ = len(versions) > 1 or len({_size(access, library) for library in libraries}) > 1
-        sources = {"libraries": "SONAME of files in the search path and in packages", "differ": "versions and sizes"}
+        sources = {
+            "libraries": "SONAMEs of files in the search path and in packages",
+            "differ": "the versions and sizes of the files",
+        }
         found.append(Copies(soname=soname, libraries=tuple(libraries), differ=differ, sources=sources))
     return tuple(found)
 
@@ -108,7 +115,7 @@ def _cxx(access: Access, library: HostLibrary) -> HostLibrary:
     runtime = cxx_runtime(access, library.path, found_by="")
     if runtime.glibcxx is None:
         return library
-    sources = {**library.sources, "version": "its newest GLIBCXX symbol version"}
+    sources = {**library.sources, "version": "the library's newest GLIBCXX symbol version"}
     return msgspec.structs.replace(library, version=f"GLIBCXX_{runtime.glibcxx}", sources=sources)
 
 

@@ -32,21 +32,21 @@ def memory_facts(access: Access) -> Memory:
     folders = group_folders(access.root)
     rooms = memory_groups(folders)
     total, available = fields.get("MemTotal"), fields.get("MemAvailable")
-    seen.put("total", "MemTotal of /proc/meminfo", total)
+    seen.put("total", "MemTotal in /proc/meminfo", total)
     left = min([*([] if available is None else [available]), *(room for room, _ in rooms)], default=None)
-    seen.put("available", "MemAvailable of /proc/meminfo, within the limits of control groups", left)
-    seen.put("swap_total", "SwapTotal of /proc/meminfo", fields.get("SwapTotal"))
-    seen.put("swap_free", "SwapFree of /proc/meminfo", fields.get("SwapFree"))
-    groups = "memory.max or memory.limit_in_bytes of the control groups above this process"
+    seen.put("available", "MemAvailable in /proc/meminfo, within the limits of control groups", left)
+    seen.put("swap_total", "SwapTotal in /proc/meminfo", fields.get("SwapTotal"))
+    seen.put("swap_free", "SwapFree in /proc/meminfo", fields.get("SwapFree"))
+    groups = "memory.max or memory.limit_in_bytes of this process's control groups"
     if rooms:
         room, limit = min(rooms)
         seen.put("limit", groups, limit)
-        seen.put("limit_used", f"{groups}, without idle caches", limit - room)
-        seen.put("limit_left", f"{groups}, without idle caches", room)
+        seen.put("limit_used", f"{groups}, not counting idle caches", limit - room)
+        seen.put("limit_left", f"{groups}, not counting idle caches", room)
     else:
         seen.put("limit", groups, UNLIMITED)
         for field in ("limit_used", "limit_left"):
-            seen.put(field, "there is no limit", None)
+            seen.put(field, "no limit is set", None)
     seen.put(
         "swap_limit", "memory.swap.max or memory.memsw.limit_in_bytes", min(swap_limits(folders), default=UNLIMITED)
     )
@@ -54,14 +54,14 @@ def memory_facts(access: Access) -> Memory:
     seen.attempt(
         "overcommit", "/proc/sys/vm/overcommit_memory", lambda: int(access.read("/proc/sys/vm/overcommit_memory"))
     )
-    seen.attempt("pressure_some", f"some avg10 of {_PSI}", lambda: _pressure(access))
-    seen.attempt("pressure_trigger", f"a trigger written to {_PSI}", lambda: _trigger(access))
+    seen.attempt("pressure_some", f"avg10 of the `some` line in {_PSI}", lambda: _pressure(access))
+    seen.attempt("pressure_trigger", f"writing a trigger to {_PSI}", lambda: _trigger(access))
     kills = out_of_memory_kills(folders)
     if kills is not None:
-        seen.put("oom_kills", "oom_kill of our control group", kills)
+        seen.put("oom_kills", "oom_kill of this process's control group", kills)
     else:
-        seen.attempt("oom_kills", "oom_kill of /proc/vmstat, since boot", lambda: _kills_since_boot(access))
-    seen.put("cgroup", "see there", _cgroup(access, folders))
+        seen.attempt("oom_kills", "oom_kill in /proc/vmstat, since boot", lambda: _kills_since_boot(access))
+    seen.put("cgroup", "see its own sources", _cgroup(access, folders))
     return Memory(**seen.values, sources=seen.sources)
 
 
@@ -109,7 +109,7 @@ def _cgroup(access: Access, folders: list[tuple[Path, str]]) -> Cgroup:
     kinds = {line.partition(" - ")[2].split(" ")[0] for line in (mounts or "").splitlines()}
     found = [number for kind, number in (("cgroup", "1"), ("cgroup2", "2")) if kind in kinds]
     version = None if mounts is None else "hybrid" if len(found) == 2 else (found or ["none"])[0]
-    seen.put("version", "file systems cgroup and cgroup2 of /proc/self/mountinfo", version)
+    seen.put("version", "cgroup and cgroup2 file systems in /proc/self/mountinfo", version)
     first = next((folder for folder, names in folders if "memory" in names.split(",")), None)
     if first is None:
         first = next((folder for folder, names in folders if names == "" and _controls_memory(folder)), None)
@@ -139,16 +139,16 @@ def _try_limit(seen: Seen, folder: Path | None, controller: str) -> None:
         child, held = _make_group(folder)
     except OSError as error:
         for field in ("may_create", "may_limit_memory"):
-            seen.put(field, f"mkdir below our control group: {error.strerror}", value=False)
+            seen.put(field, f"creating a subgroup: {error.strerror}", value=False)
         return
     try:
-        seen.put("may_create", "mkdir below our control group", value=True)
+        seen.put("may_create", "creating a subgroup", value=True)
         file = child / ("memory.max" if controller == "2" else "memory.limit_in_bytes")
         file.write_text(str(_TRIAL_LIMIT))
-        seen.put("may_limit_memory", f"{file.name} written and read back", read_number(file) == _TRIAL_LIMIT)
+        seen.put("may_limit_memory", f"writing {file.name} and reading it back", read_number(file) == _TRIAL_LIMIT)
     except OSError as error:
-        reason = "not delegated to it" if error.errno == errno.ENOENT else error.strerror
-        seen.put("may_limit_memory", f"memory limit of a group below ours: {reason}", value=False)
+        reason = "the memory controller is not delegated to it" if error.errno == errno.ENOENT else error.strerror
+        seen.put("may_limit_memory", f"setting a subgroup's memory limit: {reason}", value=False)
     finally:
         _remove(child)
         os.close(held)
@@ -156,9 +156,9 @@ def _try_limit(seen: Seen, folder: Path | None, controller: str) -> None:
 
 def _try_unified(seen: Seen, folder: Path | None, folders: list[tuple[Path, str]]) -> None:
     names: frozenset[str] = frozenset()
-    source = "files of a group of version 2 made below ours"
+    source = "the files of a version 2 subgroup"
     if folder is None:
-        source = "no control groups of version 2"
+        source = "version 2 control groups are not available"
     else:
         try:
             child, held = _make_group(folder)
@@ -166,10 +166,10 @@ def _try_unified(seen: Seen, folder: Path | None, folders: list[tuple[Path, str]
             _remove(child)
             os.close(held)
         except OSError as error:
-            source = f"mkdir below our control group of version 2: {error.strerror}"
+            source = f"creating a version 2 subgroup: {error.strerror}"
     seen.put("may_kill", source, "cgroup.kill" in names)
     freezer = any("freezer" in names.split(",") and os.access(folder, os.W_OK) for folder, names in folders)
-    where = source if "cgroup.freeze" in names or not freezer else "a freezer of version 1 that may be written to"
+    where = source if "cgroup.freeze" in names or not freezer else "a writable version 1 freezer"
     seen.put("may_freeze", where, "cgroup.freeze" in names or freezer)
 
 

@@ -119,8 +119,8 @@ def driver_facts(access: Access, loader: Loader) -> CudaDriver:
     if text is None:
         loaded = access.exists("/sys/module/nvidia/version")
         module = access.peek("/sys/module/nvidia/version") if loaded else "none"
-        seen.put("module", "/sys/module/nvidia/version" if loaded else f"{_PROC} is not there", module)
-        seen.put("open_module", f"{_PROC} is not there", None)
+        seen.put("module", "/sys/module/nvidia/version" if loaded else f"{_PROC} does not exist", module)
+        seen.put("open_module", f"{_PROC} does not exist", None)
     else:
         version = re.search(r"(?:Kernel Module(?: for \S+)?)\s+(\d+(?:\.\d+)+)", text)
         seen.put("module", _PROC, version[1] if version else None)
@@ -130,9 +130,9 @@ def driver_facts(access: Access, loader: Loader) -> CudaDriver:
     cuda = _ask(access, _CUDA)
     _nvml(seen, nvml)
     path = cuda.path if isinstance(cuda, _Said) and cuda.path else found
-    seen.put("libcuda", "what the loader took for libcuda.so.1" if path else loader.source, path or "none")
+    seen.put("libcuda", "the libcuda.so.1 that the loader found" if path else loader.source, path or "none")
     exact = re.search(r"libcuda\.so\.(\d+\.[\d.]+)$", access.real(path)) if path else None
-    seen.put("libcuda_version", "name of the file behind libcuda.so.1", exact[1] if exact else None)
+    seen.put("libcuda_version", "the name of the file that libcuda.so.1 leads to", exact[1] if exact else None)
     _cuda(seen, cuda, nvml)
     names = [
         f"/dev/{name}"
@@ -161,7 +161,7 @@ def _nvml(seen: Seen, nvml: _Said | str) -> None:
         seen.put("nvml_error", f"NVML: {nvml}", None)
         return
     version = "none" if nvml.missing else nvml.driver
-    seen.put("nvml", f"libnvidia-ml.so.1: {nvml.missing or nvml.error or 'asked'}", version)
+    seen.put("nvml", f"libnvidia-ml.so.1: {nvml.missing or nvml.error or 'queried'}", version)
     seen.put("nvml_error", "nvmlInit", nvml.error)
 
 
@@ -181,7 +181,9 @@ def _cuda(seen: Seen, cuda: _Said | str, nvml: _Said | str) -> None:
     seen.put("init", "cuInit" if told.init is not None else f"cuInit: {why}", told.init)
     if not listed.gpus and not told.gpus:
         known = isinstance(nvml, _Said) and (nvml.missing is not None or nvml.driver is not None)
-        seen.put("gpus", "NVML lists none" if known else "neither NVML nor CUDA lists any", () if known else None)
+        seen.put(
+            "gpus", "NVML does not list any" if known else "neither NVML nor CUDA lists any GPU", () if known else None
+        )
         return
     integrated = {gpu.name: gpu.integrated for gpu in told.gpus}
     source = "NVML" if listed.gpus else "CUDA's driver library"

@@ -90,7 +90,7 @@ def packaging_facts(access: Access) -> Packaging:
     """What pip and uv are told."""
     seen = Seen()
     files = _files(access)
-    seen.put("files", "where pip and uv look for them", tuple(files))
+    seen.put("files", "the places that pip and uv read", tuple(files))
     try:
         settings = _settings(access)
     except AxletreeError as error:
@@ -103,12 +103,12 @@ def packaging_facts(access: Access) -> Packaging:
         seen.put("find_links", source, tuple(map(without_credentials, settings.find_links)))
     seen.put("options", "PIP_* and UV_* variables, pip's files", _options(access, files))
     pip = find_tool(access, "pip")
-    seen.put("pip", "PATH" + ("" if pip else ": not there"), pip)
+    seen.put("pip", "PATH" + ("" if pip else ": not found"), pip)
     told = re.search(r"from (.+?)(?:/pip)? \(python (\d+\.\d+)\)", (pip.release if pip else None) or "")
     seen.put("pip_python", "pip --version", told[2] if told else None)
     seen.put("pip_folder", "pip --version", told[1] if told else None)
     uv = find_tool(access, "uv")
-    seen.put("uv", "PATH" + ("" if uv else ": not there"), uv)
+    seen.put("uv", "PATH" + ("" if uv else ": not found"), uv)
     names = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
     seen.put("proxy", ", ".join(names), any(access.environ.get(name) for name in names))
     return Packaging(**seen.values, sources=seen.sources)
@@ -166,7 +166,7 @@ def git_facts(access: Access) -> Git:
     tool = find_tool(access, "git")
     if tool is None:
         seen.put("path", "PATH", "none")
-        seen.rest(Git, "there is no git")
+        seen.rest(Git, "git is not installed")
         return Git(**seen.values, sources=seen.sources)
     seen.put("path", "PATH", tool.path)
     seen.put("version", tool.sources.get("version", ""), tool.version)

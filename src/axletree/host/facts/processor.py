@@ -50,23 +50,23 @@ def processor_facts(access: Access) -> Cpu:
     online = access.peek("/sys/devices/system/cpu/online")
     seen.attempt("logical", "/sys/devices/system/cpu/online", lambda: len(expand_list(online)) if online else None)
     fake = access.root != Path("/")
-    source = "Cpus_allowed_list of /proc/self/status" if fake else "sched_getaffinity"
+    source = "Cpus_allowed_list in /proc/self/status" if fake else "sched_getaffinity"
     affinity = seen.attempt("affinity", source, lambda: _allowed(access) if fake else len(os.sched_getaffinity(0)))
     quota = core_quota(group_folders(access.root))
-    source = "cpu.max or cpu.cfs_quota_us of the control groups above this process"
+    source = "cpu.max or cpu.cfs_quota_us of this process's control groups"
     seen.put("quota", source, float(UNLIMITED) if quota is None else quota)
     if affinity is not None:
         cores = affinity if quota is None else max(1, min(affinity, math.ceil(quota)))
-        seen.put("cores", "the lesser of affinity and quota", cores)
-    seen.rest(Cpu, "affinity is not known")
+        seen.put("cores", "the smaller of affinity and quota", cores)
+    seen.rest(Cpu, "the CPU affinity is unknown")
     siblings = access.peek("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list")
     seen.attempt(
         "threads_per_core",
-        "thread_siblings_list of processor 0 below /sys/devices/system/cpu",
+        "thread_siblings_list of CPU 0 in /sys/devices/system/cpu",
         lambda: len(expand_list(siblings)) if siblings else None,
     )
     nodes = access.glob("/sys/devices/system/node", "node[0-9]*")
-    seen.put("numa_nodes", "folders of /sys/devices/system/node", len(nodes) or None)
+    seen.put("numa_nodes", "folders in /sys/devices/system/node", len(nodes) or None)
     return Cpu(**seen.values, sources=seen.sources)
 
 
@@ -89,17 +89,17 @@ def _describe(text: str, seen: Seen) -> None:
         name, _, value = line.partition(":")
         fields.setdefault(name.strip(), value.strip())
     model = fields.get("model name") or fields.get("cpu") or fields.get("CPU part")
-    seen.put("model", f"model name of {_CPUINFO}", model)
+    seen.put("model", f"model name in {_CPUINFO}", model)
     implementer = fields.get("CPU implementer")
     vendor = fields.get("vendor_id") or (_IMPLEMENTERS.get(implementer, implementer) if implementer else None)
-    seen.put("vendor", f"vendor_id or CPU implementer of {_CPUINFO}", vendor)
+    seen.put("vendor", f"vendor_id or CPU implementer in {_CPUINFO}", vendor)
     listed = fields.get("flags") or fields.get("Features")
     if listed is None:
-        seen.put("flags", f"{_CPUINFO} lists none", None)
-        seen.put("level", f"{_CPUINFO} lists no flags", None)
+        seen.put("flags", f"{_CPUINFO} does not list any", None)
+        seen.put("level", f"{_CPUINFO} does not list flags", None)
         return
     flags = frozenset(listed.split())
-    seen.put("flags", f"flags of {_CPUINFO}", tuple(sorted(flags & _FLAGS)))
+    seen.put("flags", f"flags in {_CPUINFO}", tuple(sorted(flags & _FLAGS)))
     level = None
     if "flags" in fields:
         level = "x86-64"
@@ -107,7 +107,7 @@ def _describe(text: str, seen: Seen) -> None:
             if not needed <= flags:
                 break
             level = name
-    seen.put("level", f"flags of {_CPUINFO}" if level else "only x86-64 has levels", level)
+    seen.put("level", f"flags in {_CPUINFO}" if level else "only x86-64 processors have levels", level)
 
 
 def _allowed(access: Access) -> int | None:

@@ -86,10 +86,14 @@ def python_facts(access: Access) -> Pythons:
         programs = _programs(access)
         answers = [pool.submit(_interpreter, access, path, names) for path, names in programs.items()]
         conda = pool.submit(_conda, access)
-        seen.put("interpreters", "python3 and python on PATH, and our own", tuple(each.result() for each in answers))
-        seen.put("packaging", "see there", settings.result())
-        seen.put("conda", "see there", conda.result())
-    seen.put("pyenv", "see there", _pyenv(access))
+        seen.put(
+            "interpreters",
+            "python3 and python on PATH, and Axletree's own Python",
+            tuple(each.result() for each in answers),
+        )
+        seen.put("packaging", "see its own sources", settings.result())
+        seen.put("conda", "see its own sources", conda.result())
+    seen.put("pyenv", "see its own sources", _pyenv(access))
     venv = access.environ.get("VIRTUAL_ENV")
     seen.put("venv", "VIRTUAL_ENV", venv or "none")
     if venv:
@@ -129,8 +133,8 @@ def _one(access: Access, first: str, second: str) -> bool:
 
 def _interpreter(access: Access, path: str, names: tuple[str, ...]) -> Interpreter:
     seen = Seen()
-    seen.put("names", "PATH" if names != ("axletree",) else "the program that runs this", names)
-    seen.put("path", "PATH" if names != ("axletree",) else "the program that runs this", path)
+    seen.put("names", "PATH" if names != ("axletree",) else "the Python that runs Axletree", names)
+    seen.put("path", "PATH" if names != ("axletree",) else "the Python that runs Axletree", path)
     said = access.ask(path, "-I", "-c", _QUESTION, seconds=20, cwd=_folder(access))
     line = next((line for line in said.out.splitlines() if line.startswith(_MARK)), None)
     try:
@@ -139,12 +143,12 @@ def _interpreter(access: Access, path: str, names: tuple[str, ...]) -> Interpret
         answer = None
     if answer is None:
         seen.put("version", f"{path.rpartition('/')[2]} -I -c ...: {said.trouble}", None)
-        seen.rest(Interpreter, "it does not start")
+        seen.rest(Interpreter, "it cannot be run")
         return Interpreter(**seen.values, sources=seen.sources)
     for field in ("version", "implementation", "free_threaded", "soabi", "prefix", "base_prefix", "include", "library"):
-        seen.put(field, "asked of it: sys, sysconfig", getattr(answer, field))
-    seen.put("site_packages", "asked of it: sysconfig", answer.site_packages)
-    seen.put("virtual", "its prefix is not its base prefix", answer.prefix != answer.base_prefix)
+        seen.put(field, "its sys and sysconfig modules", getattr(answer, field))
+    seen.put("site_packages", "its sysconfig module", answer.site_packages)
+    seen.put("virtual", "whether its prefix differs from its base prefix", answer.prefix != answer.base_prefix)
     seen.put("conda", "conda-meta in its base prefix", access.exists(f"{answer.base_prefix}/conda-meta"))
     marker = f"{answer.stdlib}/EXTERNALLY-MANAGED"
     managed = answer.prefix == answer.base_prefix and access.exists(marker)
@@ -153,9 +157,9 @@ def _interpreter(access: Access, path: str, names: tuple[str, ...]) -> Interpret
     shadowing = [name for name in ("PYTHONPATH", "PYTHONHOME") if access.environ.get(name)]
     seen.put("isolated", "PYTHONPATH and PYTHONHOME", not shadowing)
     packages = installed_packages(access, answer.folders)
-    seen.put("packages", "names of *.dist-info and *.egg-info in its folders", packages)
+    seen.put("packages", "the names of *.dist-info and *.egg-info in its folders", packages)
     torch = next((torch for folder in answer.folders if (torch := _torch(access, folder)) is not None), None)
-    seen.put("torch", "torch/version.py in its folders" + ("" if torch else ": not there"), torch)
+    seen.put("torch", "torch/version.py in its folders" + ("" if torch else ": not found"), torch)
     return Interpreter(**seen.values, sources=seen.sources)
 
 
@@ -211,7 +215,7 @@ def _abi(access: Access, folder: str) -> tuple[str, bool | None]:
     )
     if always:
         return "compiled_with_cxx11_abi in torch/__init__.py", True
-    return "neither TorchConfig.cmake nor torch/__init__.py has it", None
+    return "neither TorchConfig.cmake nor torch/__init__.py specifies it", None
 
 
 def _conda(access: Access) -> Conda:
@@ -222,12 +226,12 @@ def _conda(access: Access) -> Conda:
     level = environ.get("CONDA_SHLVL", "")
     seen.put("level", "CONDA_SHLVL", int(level) if level.isdigit() else None)
     below = [environ[name] for number in range(1, 20) if (name := f"CONDA_PREFIX_{number}") in environ]
-    seen.put("stack", "CONDA_PREFIX_1 ...", tuple(below))
+    seen.put("stack", "CONDA_PREFIX_1 and so on", tuple(below))
     folders = [part.rstrip("/") for part in environ.get("PATH", "").split(":") if part.rstrip("/").endswith("/bin")]
     on_path = tuple(part for part in folders if access.exists(str(PurePosixPath(part).parent / "conda-meta")))
-    seen.put("on_path", "folders of PATH beside a conda-meta", on_path)
+    seen.put("on_path", "folders on PATH that are next to a conda-meta folder", on_path)
     client = next((tool for name in _CLIENTS if (tool := find_tool(access, name)) is not None), None)
-    seen.put("client", "conda, mamba, micromamba, pixi on PATH" + ("" if client else ": not there"), client)
+    seen.put("client", "conda, mamba, micromamba, pixi on PATH" + ("" if client else ": not found"), client)
     if prefix == "none":
         seen.put("packages", "no environment is active", None)
         seen.put("scripts", "no environment is active", None)
@@ -237,7 +241,7 @@ def _conda(access: Access) -> Conda:
             parts = entry.removesuffix(".json").rsplit("-", 2)
             if entry.endswith(".json") and len(parts) == 3 and _CONDA_PACKAGES.fullmatch(parts[0]):
                 packages[parts[0]] = f"{parts[1]} {parts[2]}"
-        seen.put("packages", "names of files in conda-meta", packages)
+        seen.put("packages", "the names of files in conda-meta", packages)
         scripts = access.names(f"{prefix}/etc/conda/activate.d")
         seen.put("scripts", "etc/conda/activate.d", tuple(name for name in scripts if name.endswith(".sh")))
     return Conda(**seen.values, sources=seen.sources)
@@ -248,7 +252,7 @@ def _pyenv(access: Access) -> Pyenv:
     root = access.environ.get("PYENV_ROOT") or f"{access.home}/.pyenv"
     if not access.exists(f"{root}/versions"):
         seen.put("root", "PYENV_ROOT and ~/.pyenv", "none")
-        seen.rest(Pyenv, "there is no pyenv")
+        seen.rest(Pyenv, "pyenv is not installed")
         return Pyenv(**seen.values, sources=seen.sources)
     seen.put("root", "PYENV_ROOT or ~/.pyenv", root)
     first = access.which("python3")
@@ -264,9 +268,9 @@ def _pyenv(access: Access) -> Pyenv:
     selected = tuple(text.split())
     installed = access.names(f"{root}/versions")
     seen.put("selected", source, selected)
-    seen.put("selected_by", "the first of them that is set", source)
+    seen.put("selected_by", "the first place that sets a version", source)
     missing = [each for each in selected if each != "system" and not _installed(each, installed)]
-    seen.put("missing", f"folders of {root}/versions", tuple(missing))
+    seen.put("missing", f"folders in {root}/versions", tuple(missing))
     return Pyenv(**seen.values, sources=seen.sources)
 
 

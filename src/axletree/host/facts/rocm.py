@@ -87,15 +87,15 @@ def _places(access: Access, site_folders: Iterable[str]) -> Iterator[tuple[str, 
 def _root(access: Access, root: str, real: str, found_by: tuple[str, ...]) -> RocmRoot:
     seen = Seen()
     seen.put("root", ", ".join(found_by), root)
-    seen.put("real", "links followed", real)
-    seen.put("found_by", "where it was looked for", found_by)
+    seen.put("real", "by resolving symbolic links", real)
+    seen.put("found_by", "the place where it was found", found_by)
     base = "" if root == "/" else root
     stated, source = access.peek(f"{base}/.info/version"), ".info/version"
     if not stated:
         stated = _macros(
             access, f"{base}/include/rocm-core/rocm_version.h", "ROCM_VERSION_{}", ("MAJOR", "MINOR", "PATCH")
         )
-        source = "rocm_version.h" if stated else "no .info/version and no rocm_version.h"
+        source = "rocm_version.h" if stated else "neither .info/version nor rocm_version.h was found"
     seen.put("version", source, stated.split("-")[0].strip() if stated else None)
     hip = _macros(access, f"{base}/include/hip/hip_version.h", "HIP_VERSION_{}", ("MAJOR", "MINOR", "PATCH"))
     source = "hip/hip_version.h"
@@ -105,7 +105,7 @@ def _root(access: Access, root: str, real: str, found_by: tuple[str, ...]) -> Ro
         )
         parts = [re.search(rf"HIP_VERSION_{name}=(\d+)", text or "") for name in ("MAJOR", "MINOR", "PATCH")]
         hip = ".".join(part[1] for part in parts if part) or None
-        source = ".hipVersion" if hip else "no hip_version.h and no .hipVersion"
+        source = ".hipVersion" if hip else "neither hip_version.h nor .hipVersion was found"
     seen.put("hip_version", source, hip)
     seen.put("hipcc", "bin/hipcc", access.which(f"{base}/bin/hipcc") or "none")
     patterns = (
@@ -114,9 +114,9 @@ def _root(access: Access, root: str, real: str, found_by: tuple[str, ...]) -> Ro
         "lib/*/amdgcn/bitcode/ocml.bc",
     )
     devices = [file.rpartition("/")[0] for pattern in patterns for file in access.glob(root, pattern)]
-    seen.put("device_libraries", "ocml.bc below the root", tuple(dict.fromkeys(devices)))
+    seen.put("device_libraries", "ocml.bc in the root folder", tuple(dict.fromkeys(devices)))
     missing = [part for part, name in _PARTS.items() if not access.is_file(f"{base}/include/{name}")]
-    seen.put("missing", "a header of each part", tuple(missing))
+    seen.put("missing", "one header from each part", tuple(missing))
     return RocmRoot(**seen.values, sources=seen.sources)
 
 
@@ -141,14 +141,14 @@ def rocm_facts(access: Access, survey: Survey, roots: tuple[RocmRoot, ...]) -> R
         roots: see :func:`find_roots`.
     """
     seen = Seen()
-    seen.put("roots", "variables, hipcc on PATH, /opt, conda, wheels, /usr", roots)
+    seen.put("roots", "environment variables, hipcc on PATH, /opt, conda, wheels, /usr", roots)
     nodes = access.names(_NODES)
-    source = f"{_NODES}/*/properties" if nodes else f"{_NODES}: not there"
+    source = f"{_NODES}/*/properties" if nodes else f"{_NODES}: not found"
     seen.put("gpus", source, tuple(kfd_gpus(access)) if nodes or access.exists("/sys/module") else None)
     module = access.peek("/sys/module/amdgpu/version") or ("in-tree" if access.exists("/sys/module/amdgpu") else "none")
     seen.put("module", "/sys/module/amdgpu", module)
     kfd = _may_open(access, "/dev/kfd") if access.exists("/dev/kfd") else None
-    seen.put("kfd", "access(2) of /dev/kfd" if kfd is not None else "/dev/kfd is not there", kfd)
+    seen.put("kfd", "access(2) of /dev/kfd" if kfd is not None else "/dev/kfd does not exist", kfd)
     render = [f"/dev/dri/{name}" for name in access.names("/dev/dri") if name.startswith("renderD")]
     seen.put("render_nodes", "access(2) of /dev/dri/renderD*", {name: _may_open(access, name) for name in render})
     seen.put("dxg", "/dev/dxg", access.exists("/dev/dxg"))
@@ -157,7 +157,7 @@ def rocm_facts(access: Access, survey: Survey, roots: tuple[RocmRoot, ...]) -> R
     ]
     _enumerate(access, seen, places)
     found = [find_tool(access, path) for name in _TOOLS if (path := _program(access, name, places)) is not None]
-    seen.put("tools", "PATH and bin of the roots", tuple(tool for tool in found if tool is not None))
+    seen.put("tools", "PATH and the bin folders of the roots", tuple(tool for tool in found if tool is not None))
     seen.put("libraries", "the loader's search path, roots, conda, wheels", survey.find(_LIBRARIES, HostLibrary))
     return Rocm(**seen.values, sources=seen.sources)
 
@@ -177,7 +177,7 @@ def kfd_gpus(access: Access) -> Iterator[AmdGpu]:
         gfx = gfx_name(number) if number else None
         memory = _own_memory(access, f"{_NODES}/{node}")
         integrated = fields.get("cpu_cores_count", 0) > 0 or gfx in INTEGRATED
-        properties = "properties of the node"
+        properties = "the node's properties"
         yield AmdGpu(
             node=int(node),
             gfx=gfx,
@@ -187,8 +187,8 @@ def kfd_gpus(access: Access) -> Iterator[AmdGpu]:
             integrated=integrated,
             sources={
                 **dict.fromkeys(("node", "gfx", "simds", "device"), properties),
-                "memory": "mem_banks of the node, kinds 1 and 2",
-                "integrated": "processors in the same node, or the name is one of LLVM's list of APUs",
+                "memory": "the node's mem_banks of types 1 and 2",
+                "integrated": "whether the node also has CPU cores, or LLVM lists the name as an APU",
             },
         )
 
@@ -225,7 +225,7 @@ def _enumerate(access: Access, seen: Seen, folders: list[str]) -> None:
     """
     program = _program(access, "rocm_agent_enumerator", folders)
     if program is None:
-        seen.put("agents", "no rocm_agent_enumerator", None)
+        seen.put("agents", "rocm_agent_enumerator was not found", None)
     else:
         said = access.ask(program)
         agents = tuple(
@@ -243,4 +243,4 @@ def _enumerate(access: Access, seen: Seen, folders: list[str]) -> None:
             "offload_archs", name if said.code == 0 else f"{name}: {said.trouble}", archs if said.code == 0 else None
         )
         return
-    seen.put("offload_archs", "no offload-arch or amdgpu-arch", None)
+    seen.put("offload_archs", "neither offload-arch nor amdgpu-arch was found", None)

@@ -86,15 +86,15 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def _library(self, stem: str, path: str, real: str, origin: str, kind: type[L]) -> L:
         match = _FILE.fullmatch(real.rpartition("/")[2]) or _FILE.fullmatch(path.rpartition("/")[2])
-        version, source = (match["version"] if match else None), "name of the file"
+        version, source = (match["version"] if match else None), "the file name"
         if (version is None or "." not in version) and "/site-packages/" in path:
             stated = self._wheel_version(stem, path)
             version, source = (stated, "its wheel's metadata") if stated else (version, source)
         sources = {
-            "name": "name of the file",
+            "name": "the file name",
             "path": origin,
-            "origin": "where it was found",
-            "real": "links followed",
+            "origin": "the place where it was found",
+            "real": "by resolving symbolic links",
             "soname": "the file",
             "version": source,
         }

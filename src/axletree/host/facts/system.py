@@ -55,8 +55,8 @@ def system_facts(access: Access) -> System:
     seen.put("machine", "uname -m", (access.peek("/proc/sys/kernel/arch") if fake else None) or uname.machine)
     seen.attempt("kernel", "/proc/sys/kernel/osrelease", lambda: access.read("/proc/sys/kernel/osrelease").strip())
     release = _os_release(access)
-    seen.put("distribution", "ID of /etc/os-release", release.get("ID"))
-    seen.put("distribution_version", "VERSION_ID of /etc/os-release", release.get("VERSION_ID"))
+    seen.put("distribution", "ID in /etc/os-release", release.get("ID"))
+    seen.put("distribution_version", "VERSION_ID in /etc/os-release", release.get("VERSION_ID"))
     _libc(access, seen)
     container, source = _container(access)
     seen.put("container", source, container)
@@ -67,9 +67,9 @@ def system_facts(access: Access) -> System:
     seen.put("virtual", source, virtual)
     seen.put("root", "geteuid", os.geteuid() == 0)
     seen.put("sys_writable", *_sys_writable(access))
-    seen.attempt("namespaces", "a process tried to make them", lambda: _namespaces(access))
+    seen.attempt("namespaces", "a process tried to create them", lambda: _namespaces(access))
     _locale(access, seen)
-    seen.attempt("clock_skew", "time of a new file in the working folder", lambda: _clock_skew(access))
+    seen.attempt("clock_skew", "the timestamp of a new file in the working folder", lambda: _clock_skew(access))
     for field, limit in _limits(access).items():
         seen.put(field, "/proc/self/limits" if fake else "getrlimit", limit)
     return System(**seen.values, sources=seen.sources)
@@ -109,7 +109,7 @@ def _container(access: Access) -> tuple[str | None, str]:
     for marker, kind in (("/run/.containerenv", "podman"), ("/.dockerenv", "docker"), ("/.singularity.d", "apptainer")):
         if access.exists(marker):
             if disk and kind == "docker":  # a virtual machine whose disk was made from an image
-                return "none", f"{marker} is there, but the root is the disk {disk[1]} (/proc/self/mountinfo)"
+                return "none", f"{marker} exists, but the root is on disk {disk[1]} (/proc/self/mountinfo)"
             return kind, marker
     if access.environ.get("KUBERNETES_SERVICE_HOST"):
         return "kubernetes", "KUBERNETES_SERVICE_HOST"
@@ -121,11 +121,11 @@ def _container(access: Access) -> tuple[str | None, str]:
         if re.search(rf"[/:-]{word}", text):
             return kind, "/proc/1/cgroup"
     if access.environ.get("container"):  # what systemd-nspawn, podman and flatpak set
-        return access.environ["container"], "variable container"
+        return access.environ["container"], "the `container` variable"
     if mounts is None:
         return None, "/proc/self/mountinfo: cannot be read"
     kind = "container" if " - overlay " in root else "none"
-    return kind, "the root's file system in /proc/self/mountinfo, and no sign of a container"
+    return kind, "the root file system in /proc/self/mountinfo, and no sign of a container"
 
 
 def _wsl(access: Access, kernel: str) -> int:
@@ -151,10 +151,10 @@ def _virtual(access: Access, wsl: int) -> tuple[str | None, str]:
         return None, "/proc/cpuinfo: cannot be read"
     flags = next((line for line in cpu.splitlines() if line.startswith("flags")), "")
     if "hypervisor" not in flags.split():
-        return "none", "no flag hypervisor in /proc/cpuinfo"
+        return "none", "no hypervisor flag in /proc/cpuinfo"
     if re.search(r"-fc\b|firecracker", kernel):
         return "firecracker", "/proc/sys/kernel/osrelease"
-    return "unknown", "flag hypervisor in /proc/cpuinfo"
+    return "unknown", "the hypervisor flag in /proc/cpuinfo"
 
 
 def _sys_writable(access: Access) -> tuple[str, bool | None]:
@@ -164,7 +164,7 @@ def _sys_writable(access: Access) -> tuple[str, bool | None]:
     for line in text.splitlines():
         fields = line.split()
         if len(fields) > 5 and fields[4] == "/sys":
-            return "options of /sys in /proc/self/mountinfo", "rw" in fields[5].split(",")
+            return "the mount options of /sys in /proc/self/mountinfo", "rw" in fields[5].split(",")
     return "/sys is not mounted (/proc/self/mountinfo)", False
 
 
@@ -179,7 +179,7 @@ def _namespaces(access: Access) -> bool | None:
 def _locale(access: Access, seen: Seen) -> None:
     names = ("LC_ALL", "LC_CTYPE", "LANG")
     chosen = next((name for name in names if access.environ.get(name)), None)
-    seen.put("locale", chosen or "none of LC_ALL, LC_CTYPE, LANG is set", access.environ[chosen] if chosen else "C")
+    seen.put("locale", chosen or "none of LC_ALL, LC_CTYPE and LANG is set", access.environ[chosen] if chosen else "C")
     own = {name: access.environ[name] for name in (*names, "PATH") if name in access.environ}
     answer = access.run(["locale", "charmap"], environ=own)
     charmap = answer.out.strip() if answer.code == 0 else ""

@@ -73,7 +73,7 @@ _GROUPS = {
 """Group -> patterns of names; the first group that fits counts. PyTorch's are those that its build forwards or reads
 (setup.py, tools/setup_helpers, cmake/)."""
 _PATTERNS = tuple((group, pattern) for group, text in _GROUPS.items() for pattern in text.split())
-_SOURCES = {"name": "the environment", "value": "the environment", "group": "a table of names"}
+_SOURCES = {"name": "the environment", "value": "the environment", "group": "a built-in table of variable names"}
 _MOST = 4000
 
 

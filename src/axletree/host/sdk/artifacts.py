@@ -131,7 +131,7 @@ def entry_of(
     """What was found as an entry at a path below the prefix, or a problem: a device, an unsafe name or link."""
     fault = "is not a file, link or folder" if item.kind == "other" else path_fault(path, item.link)
     if fault is not None or item.kind == "other":
-        hint = f"it says {item.link!r}" if item.link else None
+        hint = f"it links to {item.link!r}" if item.link else None
         problems.append(Problem(file=repr(shown)[1:-1], message=fault or "", hint=hint))
         return
     yield SdkEntry(
@@ -176,7 +176,7 @@ def parse_checksum(text: str, *, filename: str, shown: str) -> str:
     if match is None:
         raise IntegrityError(Problem(file=shown, message="does not contain a SHA-256 in the format of sha256sum"))
     if match[2] is not None and match[2].rpartition("/")[2] != filename:
-        raise IntegrityError(Problem(file=shown, message=f"is the checksum of another file, {match[2]!r}"))
+        raise IntegrityError(Problem(file=shown, message=f"is the checksum of a different file, {match[2]!r}"))
     return match[1].lower()
 
 
@@ -219,14 +219,14 @@ def _choose(
             target for target in targets if not any(target in {it, base_target(it)} for it in built | {GENERIC})
         )
         if missing:
-            hint = f"it has artifacts for {', '.join(sorted(built)) or 'no GPU at all'}"
+            hint = f"it contains artifacts for {', '.join(sorted(built)) or 'no GPU at all'}"
             raise IntegrityError(
                 Problem(file=str(folder), message=f"contains no artifacts for {', '.join(missing)}", hint=hint)
             )
         found = {name: places for name, places in found.items() if name.target in wanted | {GENERIC}}
     for name, places in sorted(found.items()):
         if len(places) > 1:
-            note(f"{name.folder} occurs more than once; read: {places[0].name}")
+            note(f"{name.folder} occurs more than once; using {places[0].name}")
     return {name: places[0] for name, places in found.items()}
 
 

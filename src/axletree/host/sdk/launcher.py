@@ -32,7 +32,7 @@ def compile_launcher(environ: Mapping[str, str]) -> bytes:
     """
     compiler = shlex.split(environ.get("CC", "")) or ["cc"]
     source = files("axletree.host.sdk").joinpath("launcher.c").read_bytes()
-    hint = "install a C compiler, or set CC: links to programs are compiled to small launchers"
+    hint = "install a C compiler or set CC: one is needed to compile the small launchers that replace links to programs"
     problem = ""
     with tempfile.TemporaryDirectory() as scratch:
         target = Path(scratch, "launcher")
@@ -57,6 +57,8 @@ def aim(launcher: bytes, target: str) -> bytes:
     """
     path = os.fsencode(target)
     if len(path) >= _ROOM:
-        raise IntegrityError(Problem(key=target[:80], message=f"is longer than {_ROOM} bytes, too long for a launcher"))
+        raise IntegrityError(
+            Problem(key=target[:80], message=f"is longer than the {_ROOM} bytes that a launcher can store")
+        )
     at = launcher.index(_MARK)
     return launcher[:at] + path + bytes(_ROOM - len(path)) + launcher[at + _ROOM :]

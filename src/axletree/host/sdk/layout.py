@@ -80,7 +80,7 @@ def lay_out(
     members = _members(tuple(entries), records or {})
     try:
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
-            raise UsageError(f"{out} exists and is not empty", hint="choose a new folder, or remove this one")
+            raise UsageError(f"{out} exists and is not empty", hint="choose a different folder, or remove this one")
         out.parent.mkdir(parents=True, exist_ok=True)
         with part_folder(out) as part:
             if archives:
@@ -116,7 +116,9 @@ def _members(entries: Sequence[SdkEntry], records: Mapping[str, bytes]) -> dict[
     paths = {entry.path for entry in entries}
     for path, data in sorted(records.items()):
         if path in paths:
-            problems[path] = Problem(file=path, message="the SDK already has this file, which axletree would write")
+            problems[path] = Problem(
+                file=path, message="the SDK already contains this file, which axletree needs to write"
+            )
         found.setdefault(RECORDS, []).append(_Member(path=f"{RECORDS_BASE}/{path}", data=data))
     if problems:
         raise IntegrityError(*problems.values())

@@ -121,7 +121,7 @@ def read_debs(
                 name = ArtifactName(artifacts[deb.control.package], component_of(path), GENERIC)
                 entries += entry_of(kept, path, name, problems, shown=f"{deb.shown}: {item.path}")
         if files:
-            note(f"{deb.shown}: outside {prefix}, left out: {some_of(files, _SHOWN)}")
+            note(f"{deb.shown}: left out files outside {prefix}: {some_of(files, _SHOWN)}")
         _note_outside(links, deb.shown, note)
     refuse(problems)
     return merge_entries(entries, same=same_content, note=note)
@@ -154,7 +154,7 @@ def _inside(item: ScannedFile, path: str, prefixes: tuple[str, ...], outside: li
 
 def _note_outside(links: list[str], shown: str, note: Callable[[str], None]) -> None:
     if links:
-        note(f"{shown}: links that lead out of the tree, left out: {some_of(links, _SHOWN)}")
+        note(f"{shown}: left out links that lead out of the tree: {some_of(links, _SHOWN)}")
 
 
 def _debs(folder: Path, cache: Path, threads: int) -> list[_Deb]:
@@ -206,7 +206,9 @@ def _artifacts_of(found: list[_Deb], debs: Debs, folder: Path) -> dict[str, str]
             problems.append(Problem(file=str(folder), message=message, hint="remove one of them"))
         elif artifact is None:
             hint = f'assign it to an artifact in the manifest, under [debs.artifacts]: "{package}" = "NAME"'
-            problems.append(Problem(file=deb.shown, message=f"package {package} belongs to no artifact", hint=hint))
+            problems.append(
+                Problem(file=deb.shown, message=f"package {package} does not belong to an artifact", hint=hint)
+            )
         else:
             artifacts[package] = artifact
         shown[package] = deb.shown
@@ -214,6 +216,6 @@ def _artifacts_of(found: list[_Deb], debs: Debs, folder: Path) -> dict[str, str]
     real = {name: deb for name, deb in architectures.items() if name not in {"", "all"}}
     if len(real) > 1:
         listed = ", ".join(f"{name} ({deb})" for name, deb in sorted(real.items()))
-        problems.append(Problem(file=str(folder), message=f"contains packages of several architectures: {listed}"))
+        problems.append(Problem(file=str(folder), message=f"contains packages for several architectures: {listed}"))
     refuse(problems)
     return artifacts

@@ -91,12 +91,14 @@ def _find(
 ) -> tuple[Iterable[StoredArchive], str]:
     """What to bring, and of which run."""
     if not _RUN.fullmatch(run_id):
-        raise UsageError(f"{run_id[:100]!r} is not a run id", hint=f"use an id such as 21440027240, or {LATEST}")
+        raise UsageError(
+            f"{run_id[:100]!r} is not a valid run id", hint=f"use an id such as 21440027240, or {LATEST!r}"
+        )
     if run_id != LATEST:
         held = _held(store, f"{run_id}-{platform}", group)
         if held is None:
             raise HostError(
-                f"{redact(store)} has no run {run_id}-{platform}", hint=f"use --run-id {LATEST} for the last run"
+                f"{redact(store)} has no run {run_id}-{platform}", hint=f"use --run-id {LATEST} for the newest run"
             )
         chosen = choose_offers(held, group, targets)
         if not _of_group(chosen, group):
@@ -110,7 +112,7 @@ def _find(
     for run in known[:_LOOK_BACK]:
         chosen = choose_offers(_held(store, f"{run}-{platform}", group) or (), group, targets)
         if _of_group(chosen, group):
-            note(f"the latest run with {group} is {run}")
+            note(f"the newest run with {group} is {run}")
             return chosen.values(), run
     raise _nothing(store, f"any of the last {len(known[:_LOOK_BACK])} runs for {platform}", group, ())
 
@@ -122,8 +124,8 @@ def _of_group(chosen: Iterable[ArtifactName], group: str) -> bool:
 
 def _nothing(store: str, where: str, group: str, held: Iterable[StoredArchive]) -> HostError:
     stems = {offer.filename.partition(".tar.")[0].rpartition("_")[2] for offer in held}
-    hint = f"it has {', '.join(sorted(stems))}" if stems else None
-    return HostError(f"{redact(store)} has no files of group {group} in {where}", hint=hint)
+    hint = f"it contains files for {', '.join(sorted(stems))}" if stems else None
+    return HostError(f"{redact(store)} has no files for group {group} in {where}", hint=hint)
 
 
 def _held(store: str, run: str, group: str) -> tuple[StoredArchive, ...] | None:
@@ -241,7 +243,7 @@ def _text(url: str, limit: int) -> tuple[str, str] | None:
             if answer.status in {404, 410}:
                 return None
             if answer.status != 200:
-                hint = "set the credentials in the address or in ~/.netrc" if answer.status in {401, 403} else None
+                hint = "set the credentials in the URL or in ~/.netrc" if answer.status in {401, 403} else None
                 raise StatusError(_shown(url), answer.status, hint=hint)
             data = answer.read(limit + 1)
         finally:
@@ -249,7 +251,7 @@ def _text(url: str, limit: int) -> tuple[str, str] | None:
     except HTTPError as error:
         raise web.no_answer(urlunsplit(urlsplit(url)._replace(query="")), error) from error
     if len(data) > limit:
-        raise HostError(f"{_shown(url)} has more than {limit >> 10} KiB")
+        raise HostError(f"{_shown(url)} is larger than {limit >> 10} KiB")
     return data.decode(errors="replace"), final
 
 
@@ -267,10 +269,12 @@ def _bring(offer: StoredArchive, out: Path, note: Callable[[str], None], backoff
         dest.with_name(f"{offer.filename}{CHECKSUM_SUFFIXES[0]}").write_text(side, encoding="utf-8")
         return FetchedFile(filename=offer.filename, size=dest.stat().st_size, sha256=sha256, state=state)
     except DigestError as error:
-        hint = "the file in the store is damaged, or its checksum belongs to another file; the download was discarded"
+        hint = (
+            "the file in the store is damaged, or its checksum belongs to a different file; the download was discarded"
+        )
         raise IntegrityError(f"{shown} does not match its checksum\n{error.digests}", hint=hint) from error
     except StatusError as error:
-        told = "the store lists it, but no longer has it" if error.status == 404 else error.problems[0].hint
+        told = "the store lists the file, but no longer contains it" if error.status == 404 else error.problems[0].hint
         raise StatusError(shown, error.status, hint=told) from error
     except HostError as error:
         texts = (problem.message.replace(redact(offer.location), shown) for problem in error.problems)

@@ -101,7 +101,7 @@ def base_folders(text: str, *, filename: str) -> tuple[str, ...]:
     lines = [line.strip().rstrip("/") for line in text.splitlines() if line.strip()]
     wrong = [line for line in lines if not is_safe_path(line)]
     if wrong:
-        message = f"lists something that is not a folder of the artifact: {wrong[0]!r}"
+        message = f"lists something that cannot be a folder in the artifact: {wrong[0]!r}"
         raise IntegrityError(Problem(file=filename, message=message))
     return tuple(dict.fromkeys(lines))
 
@@ -209,7 +209,8 @@ def _write_tree(
         total += entry.size
         if total > limit:
             message = (
-                f"unpacks to more than {format_bytes(limit)}, {_MOST_TIMES} times its size: it may be an archive bomb"
+                f"unpacks to more than {format_bytes(limit)}, which is {_MOST_TIMES} times its size: it may be an "
+                "archive bomb"
             )
             raise tar_damaged(archive.name, message)
         place = folder / path
@@ -222,7 +223,7 @@ def _write_tree(
         elif entry.kind == "hardlink":
             target = entry.target.removeprefix("./")
             if kinds.get(target) != "file":
-                message = f"is a hard link to {target!r}, which is not an earlier file of the archive"
+                message = f"is a hard link to {target!r}, which is not an earlier file in the archive"
                 raise tar_damaged(archive.name, message, member=path)
             kinds[path] = "file"
             os.link(folder / target, place)
@@ -233,7 +234,7 @@ def _write_tree(
 def _check_member(entry: TarEntry, path: str, kinds: dict[str, str], archive: str) -> None:
     if not is_safe_path(path):
         raise tar_damaged(
-            archive, "has a path that leads out of the archive, or that is not allowed in a package", member=path
+            archive, "has a path that leads out of the archive or is not allowed in a package", member=path
         )
     if path in kinds and not (kinds[path] == entry.kind == "folder"):
         raise tar_damaged(archive, "occurs twice", member=path)
