@@ -76,7 +76,7 @@ def test_names_of_libraries(library: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "nothing to change\n  hint: give --rpath, "),
+        ((), "nothing to change\n  hint: specify --rpath, "),
         (("--rpath", "a", "--no-rpath"), "one of --rpath, --runpath and --no-rpath"),
         (("--runpath", "a", "--rpath", "b"), "one of --rpath, --runpath and --no-rpath"),
         (("--rpath", ""), "the search path is empty\n  hint: use --no-rpath to remove it"),
