@@ -187,7 +187,7 @@ def test_trees_of_a_recipe(tree: Path, tmp_path: Path) -> None:
 def test_the_command(tree: Path) -> None:
     runner = CliRunner()
     shown = runner.invoke(cli, ["clean", str(tree)], standalone_mode=False)
-    assert "nothing was changed: run again with --yes to apply this" in shown.stdout
+    assert "nothing was changed: run again with --yes to apply these changes" in shown.stdout
     assert (tree / "build").exists()
     done = result_of(runner.invoke(cli, ["clean", str(tree), "--yes", "--json"], standalone_mode=False).stdout)
     assert done["trees"][0]["done"] is True

@@ -144,7 +144,7 @@ def test_matrix_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["matrix", "small.toml", "--json", "--github"], "cannot be combined"),
         (["matrix", "torch-scattr"], "did you mean 'torch-scatter'?"),
         (["matrix", "smal.toml"], "did you mean small.toml?"),
-        (["matrix", "small"], "for the file in this folder, write small.toml"),
+        (["matrix", "small"], "to use the file in this folder, write small.toml"),
         (["matrix", "none/small.toml"], "folder none does not exist"),
         (["matrix", "./"], "is a folder"),
         (["check"], "Missing argument"),

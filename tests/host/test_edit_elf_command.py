@@ -65,7 +65,7 @@ def test_names_of_libraries(library: Path, tmp_path: Path) -> None:
     assert edit(library, "--remove-needed", piece, "--replace-needed", "libm.so.6=libm-1.so.6") == [
         "needs no longer: libm.so.6, libpiece.so",
         "needs now: libm-1.so.6",
-        "libraries of symbol versions: libm.so.6 -> libm-1.so.6",
+        "symbol versions required from: libm.so.6 -> libm-1.so.6",
     ]
     assert printed(library)[0] == ["libm-1.so.6", "libc.so.6"]
     versions = run("readelf", "-VW", library)
@@ -76,7 +76,7 @@ def test_names_of_libraries(library: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "nothing to change\n  hint: give --rpath, "),
+        ((), "nothing to change\n  hint: specify --rpath, "),
         (("--rpath", "a", "--no-rpath"), "one of --rpath, --runpath and --no-rpath"),
         (("--runpath", "a", "--rpath", "b"), "one of --rpath, --runpath and --no-rpath"),
         (("--rpath", ""), "the search path is empty\n  hint: use --no-rpath to remove it"),

@@ -197,7 +197,7 @@ def test_a_compiler_that_is_shadowed_makes_verify_fail(
     shown = call("verify", "--system", "--compiler", "c++")
     assert f"{tmp_path}/cpath (CPATH), which shadows " in shown.output
     message = refused("verify", "here", "--compiler", "c++", "--compiler", "icpx")
-    assert f"compilers not on the PATH of {Path.cwd()}/here: icpx" in message
+    assert f"compilers not found on the PATH of {Path.cwd()}/here: icpx" in message
     twice = call("verify", "--system", "--compiler", "c++", "--compiler", "g++")  # one program under two names
     assert "(CPATH), which shadows " in twice.output
 

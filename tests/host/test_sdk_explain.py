@@ -166,8 +166,8 @@ def test_inputs_that_cannot_be_are_refused(
     axletree: Callable[..., Done], prefix: Path, manifest: Path, tmp_path: Path
 ) -> None:
     for words, text in (
-        ((manifest,), "give the SDK's location"),
-        ((manifest, "--prefix", prefix, "--debs", prefix), "give the SDK's location"),
+        ((manifest,), "specify the SDK's location"),
+        ((manifest, "--prefix", prefix, "--debs", prefix), "specify the SDK's location"),
         ((manifest, "--debs", prefix), "does not support Debian packages"),
         (("rocn", "--prefix", prefix), "did you mean 'rocm'?"),
     ):
@@ -213,7 +213,7 @@ def test_wheels_in_the_wrong_order_are_found(axletree: Callable[..., Done], tmp_
     assert (
         "torch 2.12.0+rocm10.1.0a20260807 is not newer than 2.12.0+rocm7.15.0a20260728 according to pip" in done.stdout
     )
-    assert axletree("sdk", "check-versions", "1+rocm.7.1", "1+rocm.10.1").stdout == "2 versions in order.\n"
+    assert axletree("sdk", "check-versions", "1+rocm.7.1", "1+rocm.10.1").stdout == "2 versions in the correct order.\n"
     assert "neither a folder nor a version" in axletree("sdk", "check-versions", "nowhere").stderr
 
 

@@ -94,7 +94,7 @@ def test_stage_folders(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        (("lay-out", "demo.toml", "--out", "x"), 2, "give the SDK's location"),
+        (("lay-out", "demo.toml", "--out", "x"), 2, "specify the SDK's location"),
         (("lay-out", "demo.toml", "--debs", "in", "--out", "x"), 2, "does not support Debian packages"),
         (("lay-out", "demo.toml", "--artifacts", "in", "--out", "in"), 2, "in exists and is not empty"),
         (("lay-out", "demo.toml", "--stage", "in", "--out", "x"), 2, "use --descriptor FILE"),

@@ -142,7 +142,7 @@ def test_untracked_files_in_the_way_are_refused_ignored_ones_too(project: Projec
     report = sync(project, into, ref="v2")["torch"]
     assert report.state == "refused"
     assert "would overwrite untracked files: added" in said(report)
-    assert "overwrite: added move" in said(report)
+    assert "overwrite untracked files: added move" in said(report)
     assert (into / "torch/added").read_text() == "mine"
     (into / "torch/added").unlink()
     assert sync(project, into, ref="v2")["torch"].state == "updated"
@@ -156,7 +156,7 @@ def test_a_folder_of_the_users_where_a_file_comes_and_a_file_where_a_folder_come
     (into / "torch/item/mine").write_text("1")
     (into / "torch/folder").write_text("2")
     report = sync(project, into, ref="v2")["torch"]
-    assert "overwrite: folder, item" in said(report)
+    assert "overwrite untracked files: folder, item" in said(report)
     assert (into / "torch/item/mine").read_text() == "1"
 
 

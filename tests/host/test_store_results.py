@@ -313,7 +313,7 @@ def test_the_commands_say_what_they_did(store: Store, tmp_path: Path, command: C
     result = command.invoke(cli, ["store", "du"])
     assert "build[py311-cpu]" in result.output
     result = command.invoke(cli, ["store", "gc", "--keep", "0", "--grace", "0", "--dry-run"])
-    assert result.output.startswith("would remove 1 results, 2 contents")
+    assert result.output.startswith("would remove 1 results, 2 blobs")
     result = command.invoke(cli, ["store", "gc", "--root", "torch-scatter", "--dry-run"])
     assert result.exit_code == 0
     for name in ("verify", "du", "gc"):

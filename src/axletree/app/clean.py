@@ -60,7 +60,7 @@ def find_trees(recipe_or_folder: str, *, here: Path) -> tuple[Path, ...]:
     found = tuple(place for place in places if place.is_dir())
     if not found:
         looked = ", ".join(map(str, places)) or "the recipe does not set a source folder"
-        hint = "give the source folder, or run the command in the folder that `source sync` created"
+        hint = "specify the source folder, or run the command in the folder that `source sync` created"
         raise UsageError(
             Problem(file=str(loaded.path), message=f"no source tree found here (looked for: {looked})", hint=hint)
         )

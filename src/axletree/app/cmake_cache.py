@@ -78,7 +78,7 @@ def work_on_cache(
     """
     path = place / CACHE_FILE if place.is_dir() else place
     if not path.exists():
-        hint = "give the folder that CMake configured"
+        hint = "specify the folder that CMake configured"
         raise UsageError(Problem(message=f"no {CACHE_FILE} found", file=str(place), hint=hint))
     text = _read(path)
     lines = _read(log).splitlines() if log is not None else []

@@ -186,7 +186,7 @@ def _default_tree(loaded: LoadedRecipe) -> Path:
     if source.git is None or not found:
         raise UsageError(
             Problem(file=str(loaded.path), message="the source is neither a folder nor a repository"),
-            hint="give the tree with --source",
+            hint="specify the tree with --source",
         )
     return Path(found[0].folder)
 

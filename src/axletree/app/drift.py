@@ -85,7 +85,7 @@ def find_drift(
     """
     loaded = load_recipe(name_or_path)
     if not (inputs.source or inputs.wheels):
-        hint = "give a source tree with --source, official wheels with --wheel, or both"
+        hint = "specify a source tree with --source, official wheels with --wheel, or both"
         raise UsageError("no upstream data to compare the recipe with", hint=hint)
     table = read_shipped(DEPENDENCIES)
     targets = [resolve(loaded.recipe, variant) for variant in select(expand(loaded.recipe), patterns, ())]
@@ -232,7 +232,7 @@ def _read_conda_recipe(path: Path, table: DependencyTable) -> CondaRecipe:
     text = _read(path, _LARGEST_TEXT).decode("utf-8", "replace")
     found = read_conda_recipe(text, file=path.name, table=table)
     if not found.evidence:
-        hint = "give a meta.yaml or recipe.yaml that contains requirements"
+        hint = "specify a meta.yaml or recipe.yaml that contains requirements"
         raise UsageError(Problem(file=str(path), message="no requirements could be read", hint=hint))
     return found
 

@@ -323,7 +323,7 @@ def verify(
     name = description.folder if description is not None else "system"
     absent = [each for each in dict.fromkeys(compilers) if not find_compilers(active, only=[each])]
     if absent:
-        raise UsageError(f"compilers not on the PATH of {name}: {', '.join(absent)}")
+        raise UsageError(f"compilers not found on the PATH of {name}: {', '.join(absent)}")
     seen = verify_environment(name, order, active, compilers=compilers, note=note)
     if not seen.proofs:
         raise HostError("no compiler found on PATH", hint="install one (Debian and Ubuntu: apt-get install g++)")

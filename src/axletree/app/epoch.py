@@ -20,5 +20,5 @@ def source_date_epoch(environ: Mapping[str, str]) -> int:
     """
     text = environ.get("SOURCE_DATE_EPOCH", "")
     if not re.fullmatch(r"[0-9]{0,18}", text):
-        raise UsageError(f"SOURCE_DATE_EPOCH={text[:40]!r} is not a number of seconds since 1970")
+        raise UsageError(f"SOURCE_DATE_EPOCH={text[:40]!r} is not a valid number of seconds since 1970")
     return max(int(text or 0), EARLIEST)

@@ -110,7 +110,7 @@ def _read_dist_info(folder: Path, files: Sequence[FolderFile]) -> tuple[str, Met
     found = sorted({top for file in files if (top := file.path.partition("/")[0]).endswith(".dist-info")})
     if len(found) != 1:
         what = f"has {len(found)} metadata folders: {', '.join(found[:5])}" if found else "has no *.dist-info folder"
-        hint = "give a folder created by axletree unpack"
+        hint = "specify a folder created by axletree unpack"
         raise IntegrityError(Problem(file=str(folder), message=what, hint=hint))
     source = found[0]
     problems: list[Problem] = []

@@ -182,13 +182,16 @@ def _find(name_or_path: str | Path) -> Path:
     if isinstance(name_or_path, Path) or text.endswith(".toml") or "/" in text:
         path = Path(name_or_path)
         if path.is_dir():
-            raise UsageError(f"{text} is a folder", hint="give the recipe's .toml file, not its folder")
+            raise UsageError(f"{text} is a folder", hint="specify the recipe's .toml file, not its folder")
         if not path.exists():
             raise UsageError(f"recipe file {text} does not exist", hint=_nearest_file(path))
         return path
     shipped = _shipped()
     if text not in shipped:
-        hint = f"`axletree recipes` lists the shipped recipes: {', '.join(shipped)}; give a file with its .toml"
+        hint = (
+            f"`axletree recipes` lists the shipped recipes: {', '.join(shipped)}; to use your own file, "
+            "include the .toml suffix"
+        )
         near = difflib.get_close_matches(text, shipped, n=1)
         if near:
             hint = f"did you mean {near[0]!r}?"

@@ -92,7 +92,7 @@ def read_sdk_input(
         HostError: something can't be read.
     """
     if sum(each is not None for each in (artifacts, debs, prefix)) != 1:
-        raise UsageError("give the SDK's location", hint="use --artifacts DIR, --debs DIR or --prefix DIR")
+        raise UsageError("specify the SDK's location", hint="use --artifacts DIR, --debs DIR or --prefix DIR")
     notes: list[str] = []
     cache = StoreLayout(store).cache / "sdk"
     if artifacts is not None:

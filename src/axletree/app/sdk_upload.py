@@ -98,7 +98,9 @@ def upload_sdk(
     """
     store = local_path(request.store)
     if store is None:
-        hint = "give a folder that is mounted from or synchronized with the server, and pass the server's URL as --url"
+        hint = (
+            "specify a folder that is mounted from or synchronized with the server, and pass the server's URL as --url"
+        )
         raise UsageError(f"{redact(request.store)} is not a folder: servers have no common upload protocol", hint=hint)
     folder = upload_folder(request.run_id, request.platform, request.group)
     place = store.absolute() / folder
@@ -141,7 +143,7 @@ def _read_source(source: Path) -> tuple[tuple[BuiltFile, ...], tuple[BuiltFile, 
     sdists = read_built(source / AT_INSTALL) if (source / AT_INSTALL).is_dir() else ()
     selectors = [each for each in (*built, *sdists) if each.sdk is not None]
     if not selectors:
-        hint = "give a folder written by axletree sdk build"
+        hint = "specify a folder written by axletree sdk build"
         raise UsageError(f"{source} does not contain an SDK's selector", hint=hint)
     for root, files in ((source, built), (source / AT_INSTALL, sdists)):
         _check_listed(root, files)

@@ -144,7 +144,7 @@ def load_split_rules(name_or_path: str | None, *, wheel: Path) -> SplitRules:
     else:
         shipped = _shipped()
         if text not in shipped:
-            hint = f"give a file with --rules; Axletree ships rules for {', '.join(shipped) or 'no project'}"
+            hint = f"specify a file with --rules; Axletree ships rules for {', '.join(shipped) or 'no project'}"
             raise UsageError(f"no rules found to split {text!r}", hint=hint)
         path = shipped[text]
     return parse_split_rules(_read(path), filename=str(path))

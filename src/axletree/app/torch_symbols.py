@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _PROBE = "import sysconfig; print(sysconfig.get_path('platlib')); print(sysconfig.get_path('purelib'))"
 _PROBE_SECONDS = 20
-_HINT = "give a torch wheel, or a virtual environment, its site-packages folder or its Python"
+_HINT = "specify a torch wheel, or a virtual environment, its site-packages folder or its Python"
 
 
 def exports_of_torch(path: Path) -> TorchExports:
@@ -57,7 +57,7 @@ def _find_packages(path: Path) -> Path:
     if not path.exists():
         raise UsageError(Problem(file=str(path), message="does not exist", hint=_HINT))
     places = "".join(f"\n    {folder}" for folder in candidates)
-    raise UsageError(Problem(file=str(path), message=f"torch is not installed in it; searched:{places}", hint=_HINT))
+    raise UsageError(Problem(file=str(path), message=f"does not contain torch; searched:{places}", hint=_HINT))
 
 
 def _below(folder: Path) -> Iterator[Path]:

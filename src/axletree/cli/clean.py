@@ -68,4 +68,4 @@ def _lines(report: CleanReport) -> Iterator[str]:
     if report.patch is not None:
         yield printable(f"reverted changes are saved in {report.patch}")
     if not report.done and (removed or restored):
-        yield "nothing was changed: run again with --yes to apply this"
+        yield "nothing was changed: run again with --yes to apply these changes"

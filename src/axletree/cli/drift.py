@@ -34,7 +34,7 @@ _FAILING = {
     "wheels",
     type=_FILE,
     multiple=True,
-    help="An official wheel of the same version, or the cuda-toolkit wheel that such a wheel requires. Repeatable.",
+    help="An official wheel of the same version, or the cuda-toolkit wheel that it requires. Repeatable.",
 )
 @click.option(
     "--recipe-metadata",

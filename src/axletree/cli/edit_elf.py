@@ -82,10 +82,10 @@ def _pair(text: str) -> tuple[str, str]:
 def _conflicts(change: ElfChange, paths: Sequence[str | None], pairs: Sequence[str]) -> Iterator[Problem]:
     """What can't be asked for together."""
     if change == ElfChange():
-        hint = "give --rpath, --runpath, --no-rpath, --soname, --replace-needed, --add-needed or --remove-needed"
+        hint = "specify --rpath, --runpath, --no-rpath, --soname, --replace-needed, --add-needed or --remove-needed"
         yield Problem(message="nothing to change", hint=hint)
     if sum(path is not None for path in paths) > 1:
-        yield Problem(message="give only one of --rpath, --runpath and --no-rpath")
+        yield Problem(message="specify only one of --rpath, --runpath and --no-rpath")
     if "" in paths[:2]:
         yield Problem(message="the search path is empty", hint="use --no-rpath to remove it")
     if len(change.replace_needed) < len(set(pairs)):

@@ -51,7 +51,7 @@ def command(
     """
     wishes = Wishes(python=python, abi=abi, platform=platform, build=build, local=local)
     if wishes == Wishes():
-        raise UsageError("nothing to change", hint="give at least one of --python --abi --platform --build --local")
+        raise UsageError("nothing to change", hint="specify at least one of --python --abi --platform --build --local")
     epoch, threads = source_date_epoch(os.environ), len(os.sched_getaffinity(0))
     done, error = until_error(wheels, lambda path: retag(path, wishes, out=out, epoch=epoch, threads=threads))
     report = RetaggedWheels(wheels=done)

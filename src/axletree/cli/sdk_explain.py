@@ -114,7 +114,7 @@ def version_command(
     and rocm_rpm_package_version. SOURCE_DATE_EPOCH, if set, determines today's date.
     """
     if (release_type is None) == (custom_version_suffix is None):
-        raise click.UsageError("give either --release-type or --custom-version-suffix")
+        raise click.UsageError("specify either --release-type or --custom-version-suffix")
     variables = {}
     for form in FORMS:
         if custom_version_suffix is not None:

@@ -61,7 +61,7 @@ def command(
     index file that installers use to choose a variant. Several --arch options make one wheel for all of these GPUs.
     """
     if each == bool(archs):
-        raise UsageError("give either --arch for one result, or --arch-each for several", hint="such as --arch 90")
+        raise UsageError("specify either --arch for one result, or --arch-each for several", hint="such as --arch 90")
     if cuda is not None and not _CUDA.fullmatch(cuda):
         raise UsageError(f"--cuda: {cuda!r} is not a version", hint="write it as 13.0")
     request = ThinRequest(archs=archs, each=each, keep_ptx=keep_ptx, allow_missing=allow_missing, cuda=cuda)

@@ -261,7 +261,7 @@ def _ask(git: Worktree, url: str, ref: str) -> tuple[str, str]:
     every = _list(git, url, "--heads", "--tags")
     known = {name.split("/", 2)[2] for name in every if name.count("/") > 1 and not name.endswith("^{}")}
     near = difflib.get_close_matches(ref, known, n=3)
-    hint = f"did you mean {', '.join(near)}?" if near else "give a tag, a branch or a full commit hash"
+    hint = f"did you mean {', '.join(near)}?" if near else "specify a tag, a branch or a full commit hash"
     raise HostError(Problem(message=f"no tag, branch or commit {ref!r} in {redact(url)}", hint=hint))
 
 

@@ -191,7 +191,7 @@ def _read(key: str, text: str) -> Any:
 def _foreign(data: Mapping[str, Any]) -> Iterator[Fault]:
     """What a project's file says and may not."""
     for key in OF_THE_USER & data.keys():
-        message = "a project's settings file may not set this, because others may have written it"
+        message = "a project's settings file cannot set this, because somebody else may have written it"
         yield Fault(path=(key,), message=message, hint=f"set it in your own {USER_FILE}, or {variable_of(key)}")
     out = data.get("out")
     if isinstance(out, str) and (not is_safe_path(out) or out.partition("/")[0] == "~"):

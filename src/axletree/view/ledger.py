@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _LISTED = 20
 _ABOUT = {
-    "stale": "was built, but the recipe, source or tools have changed since",
+    "stale": "built, but the recipe, source or tools have changed since",
     "interrupted": "its build was interrupted; finished stages are in the store",
     "skipped": "skipped on request",
 }
