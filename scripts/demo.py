@@ -24,7 +24,7 @@ from packaging.requirements import Requirement
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from axletree import registry
-from axletree.app.lock import Surroundings, lock_recipe
+from axletree.app.lock import LockContext, lock_recipe
 from axletree.app.recipes import load_recipe
 from axletree.core.errors import AxletreeError, HostError
 from axletree.core.values import Digest
@@ -37,7 +37,7 @@ from axletree.host.simple_api import list_files
 from axletree.recipe.axes import expand
 from axletree.recipe.locks import parse_lock
 from axletree.recipe.target import resolve
-from axletree.store.layout import Layout
+from axletree.store.layout import StoreLayout
 from axletree.store.store import Store
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ def fit(name: str, copies: Path, environ: Mapping[str, str]) -> Path:
             shutil.copyfile(file, copies / name / file.name)
     need_torch(copy, environ)
     settings = load_settings(environ, home=Path.home(), cwd=ROOT).settings
-    here = Surroundings(
-        environ=environ, home=Path.home(), cwd=ROOT, settings=settings, cache=Layout(Path(settings.store)).cache
+    here = LockContext(
+        environ=environ, home=Path.home(), cwd=ROOT, settings=settings, cache=StoreLayout(Path(settings.store)).cache
     )
     locked = lock_recipe(str(copy), here, note=lambda text: click.echo(f"demo: {text}"))
     same = fitted == text and all(
