@@ -125,7 +125,7 @@ def test_a_missing_lock_is_made_for_the_variants_that_are_built(tmp_path: Path) 
     [
         ("torch-scater", "did you mean 'torch-scatter'?"),
         ("smal.toml", "did you mean small.toml?"),
-        ("small", "for the file in this folder, write small.toml"),
+        ("small", "to use the file in this folder, write small.toml"),
         (".", "axletree recipes"),
         ("./src/", "./src/ is a folder"),
     ],
@@ -143,7 +143,7 @@ def test_a_path_without_a_compiler(tmp_path: Path) -> None:
     ended = project.build()
     assert ended.code == 3
     assert ended.err == (
-        "error: a stage of the recipe needs c++, which is not on PATH\n"
+        "error: a stage in the recipe needs c++, which is not on PATH\n"
         "  hint: install it (Debian and Ubuntu: apt-get install g++)\n"
     )
     assert not project.out.exists()
@@ -345,7 +345,7 @@ def test_an_output_folder_that_may_not_be_written(tmp_path: Path) -> None:
     ended = project.having(AXLETREE_STORE=str(closed / "store")).build(prefix=prefix)
     assert ended.code == 3
     assert "cannot use the store: Permission denied" in ended.err
-    assert "set AXLETREE_STORE to a folder that is" in ended.err
+    assert "set AXLETREE_STORE to a folder that you can write to" in ended.err
     assert list(closed.iterdir()) == []
     assert not project.out.exists()
 

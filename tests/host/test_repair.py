@@ -149,7 +149,7 @@ def test_a_missing_library_is_named_with_the_file_that_needs_it(broken: Path, tm
 
 
 def test_a_large_library_is_refused(libraries: Path, broken: Path, tmp_path: Path) -> None:
-    with pytest.raises(IntegrityError, match="more than the limit") as caught:
+    with pytest.raises(IntegrityError, match="exceeds the limit") as caught:
         repair_wheel(broken, tmp_path / "out", library_path=[libraries], max_graft=1000)
     assert {problem.key for problem in caught.value.problems} == {"libone.so.1", "libtwo.so.2"}
 
@@ -265,7 +265,7 @@ def test_a_folder_that_can_not_be_made_is_named(libraries: Path, broken: Path, t
 def test_other_systems_wheels_are_answered_clearly(tmp_path: Path) -> None:
     macho = bytes.fromhex("cffaedfe0c000001") + bytes(4096)
     wheel = make_wheel(tmp_path, {"demo/_core.so": macho}, platform="macosx_11_0_arm64")
-    with pytest.raises(IntegrityError, match="no Linux wheel"):
+    with pytest.raises(IntegrityError, match="is not a Linux wheel"):
         repair_wheel(wheel, tmp_path / "out")
 
 
@@ -273,12 +273,12 @@ def test_the_command_tells_what_it_did(libraries: Path, broken: Path, tmp_path: 
     out = tmp_path / "out"
     arguments = ["repair", str(broken), "--out", str(out), "--library-path", str(libraries)]
     done = CliRunner().invoke(cli, arguments, catch_exceptions=False)
-    assert "took in" in done.output
+    assert "  copied " in done.output
     assert "demo.libs/libone-" in done.output
     done = CliRunner().invoke(cli, [*arguments, "--json"], catch_exceptions=False)
     assert {graft["soname"] for graft in result_of(done.output)["wheels"][0]["grafts"]} == {
         "libone.so.1",
         "libtwo.so.2",
     }
-    with pytest.raises(UsageError, match="no size"):
+    with pytest.raises(UsageError, match="is not a size"):
         CliRunner().invoke(cli, [*arguments, "--max-graft", "big"], catch_exceptions=False)

@@ -200,7 +200,7 @@ def test_the_sdist_is_evaluated_where_it_is_installed(dist: Path, tmp_path: Path
     wrong = {**env, "ROCM_SDK_TARGET_FAMILY": "doesnotexist"}
     done = subprocess.run(pip, env=wrong, capture_output=True, text=True, check=False)
     assert done.returncode != 0
-    assert "ROCM_SDK_TARGET_FAMILY=doesnotexist is none of" in done.stderr
+    assert "ROCM_SDK_TARGET_FAMILY=doesnotexist is not one of" in done.stderr
     right = {**env, "ROCM_SDK_TARGET_FAMILY": "gfx1101"}
     done = subprocess.run(pip, env=right, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -56,5 +56,5 @@ def test_data_is_read_once() -> None:
 @pytest.mark.parametrize("decode", [decode_bounds, decode_link_sizes])
 @pytest.mark.parametrize("data", [b"no toml", b"\xff", b"other = 1", b"n = " + b"1" * 5000])
 def test_a_damaged_table_is_told(decode: Callable[..., object], data: bytes) -> None:
-    with pytest.raises(IntegrityError, match=r"^table\.toml: not a table of "):
+    with pytest.raises(IntegrityError, match=r"^table\.toml: not a valid table of "):
         decode(data, file="table.toml")
