@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from axletree.check.rules.plan import NOT_INSTALLED
 from axletree.core.errors import AxletreeError
 from axletree.core.values import Digest, StageId, canonical_json
 from axletree.plan.actions.fetch import FetchParameters, FolderSource
@@ -35,6 +36,8 @@ def reasons(prepared: Prepared, stage: StageId) -> tuple[str, ...]:
 
 def own_reasons(prepared: Prepared, stage: StageId) -> tuple[str, ...]:
     """Reasons of a stage's own: what differs from its last run, beside inputs that are not made yet."""
+    if part := prepared.lacking.get(stage):
+        return (f"{part.name} is {NOT_INSTALLED}",)
     resolved = prepared.resolved[stage]
     last = prepared.last.get(stage)
     if stage in prepared.unread:

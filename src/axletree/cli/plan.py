@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from axletree.app import planning
+from axletree.app.lacking import lacking_findings
 from axletree.app.link_guard import link_findings
 from axletree.app.releases import patterns_for_gpu
 from axletree.app.sharing import compare_sharing
@@ -61,14 +62,14 @@ def command(
         source=source,
         release=release,
     )
-    prepared = planning.prepare(request, store, environ=os.environ)
+    prepared = planning.prepare(request, store, environ=os.environ, only_plan=True)
     report = plan_report(
         prepared.plan.recipe,
         variants=prepared.plan.variants,
         stages=planning.planned_stages(prepared),
         perhaps=planning.perhaps(prepared),
         sharing=compare_sharing(prepared, store),
-        findings=link_findings(prepared),
+        findings=(*lacking_findings(prepared), *link_findings(prepared)),
         triton=triton_uses(prepared, store),
         downloads=planning.downloads(prepared, store),
     )
