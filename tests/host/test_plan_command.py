@@ -72,3 +72,35 @@ def test_a_missing_conda_client_is_named(
     assert code == 0, out
     (found,) = (each for each in result_of(out)["findings"] if each["where"] == "py-rattler")
     assert found["fix"] == "$ pip install 'py-rattler>=0.20'"
+
+
+PURE = """\
+name = "small"
+version = "1.0"
+source = { path = "src" }
+[stages.lib]
+action = "run"
+commands = ["mkdir $AXLETREE_OUT/small", "cp a.c $AXLETREE_OUT/small/"]
+[packages.small]
+from = "lib"
+"""
+
+
+def test_other_content_under_a_published_name_is_said_before_anything_runs(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "small.toml").write_text(PURE)
+    assert call(capsys, "build", "small.toml")[0] == 0
+    assert "published" not in call(capsys, "plan", "small.toml")[1]
+    (folder / "src" / "a.c").write_text("int b;\n")
+    (found,) = result_of(call(capsys, "plan", "small.toml", "--json")[1])["findings"]
+    assert found["rule"] == "build/published-before"
+    assert found["where"] == "dist/small-1.0-py3-none-any.whl"
+    assert found["evidence"] == ["fetch: parameter files: the content of a.c changed"]
+    code, out = call(capsys, "build", "small.toml")
+    assert code == 2
+    assert out.index("[build/published-before]") < out.index("  started")
+    for other in ("1.0.post1", "1.0"):  # called otherwise; and as before, with the content of before
+        (folder / "small.toml").write_text(PURE.replace('"1.0"', f'"{other}"'))
+        (folder / "src" / "a.c").write_text("int a;\n" if other == "1.0" else "int c;\n")
+        assert "published" not in call(capsys, "plan", "small.toml")[1]

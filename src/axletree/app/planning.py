@@ -68,6 +68,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """Stages that need something that is not installed, and what; only a plan that nobody runs has any."""
     tools: dict[str, Tool]
     inputs: PlanInputs
+    out: Path
+    """Where the results go."""
     no_share: tuple[str, ...] = ()
     """Axes across which nothing is shared."""
     source_changes: tuple[list[Any], list[Any]] | None = None
@@ -135,6 +137,7 @@ def prepare(request: PlanRequest, store: Store, *, environ: Mapping[str, str], o
         lacking=lacking_parts(plan, interpreters, clients),
         tools=tools,
         inputs=inputs,
+        out=request.out,
         no_share=request.no_share,
         source_changes=source_changes(plan, last, store),
     )

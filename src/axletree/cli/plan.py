@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from axletree.app import planning
-from axletree.app.lacking import lacking_findings
-from axletree.app.link_guard import link_findings
+from axletree.app.forewarnings import plan_findings
 from axletree.app.releases import patterns_for_gpu
 from axletree.app.sharing import compare_sharing
 from axletree.app.triton import triton_uses
@@ -69,7 +68,7 @@ def command(
         stages=planning.planned_stages(prepared),
         perhaps=planning.perhaps(prepared),
         sharing=compare_sharing(prepared, store),
-        findings=(*lacking_findings(prepared), *link_findings(prepared)),
+        findings=plan_findings(prepared),
         triton=triton_uses(prepared, store),
         downloads=planning.downloads(prepared, store),
     )

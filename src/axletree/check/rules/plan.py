@@ -1,4 +1,4 @@
-"""Rules about a plan: what a build of it lacks on this machine."""
+"""Rules about a plan: what a build of it lacks on this machine, and what it could not publish."""
 
 from __future__ import annotations
 
@@ -24,6 +24,19 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     installed: bool
 
 
+class Republished(msgspec.Struct, frozen=True, kw_only=True):
+    """A package of the output folder, and what changed since it was made."""
+
+    path: str
+    reasons: tuple[str, ...]
+
+
+def _republished(facts: Republished) -> Iterator[Found]:
+    if facts.reasons:
+        message = "is published; a build after these changes cannot publish other content under the same name"
+        yield Found(where=facts.path, message=message, evidence=facts.reasons)
+
+
 def _lacking(facts: Part) -> Iterator[Found]:
     if not facts.installed:
         yield Found(where=facts.name, message=NOT_INSTALLED, fix=f"$ {facts.command}")
@@ -47,6 +60,28 @@ PLAN_RULES: tuple[Rule[Part], ...] = (
         cases=lambda: (
             Case(title="a free-threaded Python that is missing", facts=_sample(installed=False), fires=True),
             Case(title="a Python that is there", facts=_sample(installed=True), fires=False),
+        ),
+    ),
+)
+
+REPUBLISHING_RULES: tuple[Rule[Republished], ...] = (
+    Rule(
+        id="build/published-before",
+        severity="warning",
+        title="What will be built is published under the same name with other content",
+        why=(
+            "Clients and caches take files of one name for the same file, so an index never gets other content under a "
+            "name that it has. Publishing would refuse the package, after everything was compiled."
+        ),
+        fix="change the version, local label or build tag of the package; or remove the old file",
+        check=_republished,
+        cases=lambda: (
+            Case(
+                title="a source that changed, its version did not",
+                facts=Republished(path="dist/demo-1.0-py3-none-any.whl", reasons=("fetch: a.c changed",)),
+                fires=True,
+            ),
+            Case(title="nothing changed", facts=Republished(path="dist/demo.whl", reasons=()), fires=False),
         ),
     ),
 )
