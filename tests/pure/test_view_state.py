@@ -111,6 +111,17 @@ def test_samples_stay_few_in_order_and_keep_their_peak(memory: list[int]) -> Non
     assert samples[-1] == (float(len(memory) - 1), memory[-1])
 
 
+def test_a_long_run_keeps_samples_of_all_its_time() -> None:
+    stage, last = StageId("s"), 40 * MAX_SAMPLES
+    folding = Folding()
+    for second in range(last):
+        folding.take(MemorySampled(time=1.7e9 + second, stage=stage, memory=second % 97, processes=1))
+    samples = folding.view.stages[stage].samples
+    gaps = [after - before for (before, _), (after, _) in itertools.pairwise(samples)]
+    assert max(gaps) < last / 60
+    assert {memory for _, memory in samples[:-1]} <= set(range(50, 97))  # the largest of each part
+
+
 @pytest.mark.parametrize("run", [events.green_run(), events.noop_run(), events.failing_run(), events.cancelled_run()])
 def test_events_survive_json(run: tuple[Event, ...]) -> None:
     assert tuple(msgspec.json.decode(encode(event), type=Event) for event in run) == run
