@@ -43,7 +43,7 @@ def failed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "recipe.toml").write_text(RECIPE)
     done = axletree(folder, "build", "recipe.toml", "--out", "dist")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "look inside: axletree shell lib" in done.stdout
+    assert "look inside: axletree shell hello:lib" in done.stdout
     return folder
 
 

@@ -218,6 +218,7 @@ class _Driver:
         step = self.job.plan.stages[stage_id].step
         request = StageRequest(
             stage=stage_id,
+            recipe=self.job.plan.recipe,
             action=step.action,
             key=resolved.key,
             ingredients=resolved.ingredients,

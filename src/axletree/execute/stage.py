@@ -54,6 +54,11 @@ def work_folder(store: Store, key: Key) -> Path:
     return store.work / key[:24]
 
 
+def stage_lock(key: Key) -> str:
+    """Name of the lock that whoever runs a stage holds."""
+    return f"stage-{key}"
+
+
 def log_file(store: Store, key: Key) -> Path:
     """The log of a stage's latest attempt."""
     return store.logs / f"{key[:24]}.log"
@@ -77,7 +82,7 @@ def run_stage(
     Returns:
         Whether the stage is done.
     """
-    with store.lock(f"stage-{request.key}"):
+    with store.lock(stage_lock(request.key)):
         present = store.get_record(request.key, spec.facts)
         if present is not None:
             emit(_finished(request, present, log_path=None))
