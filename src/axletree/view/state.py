@@ -28,6 +28,9 @@ from axletree.core.values import Digest, Key, StageId
 MAX_SAMPLES = 512
 """Memory samples kept for a stage; of a long one, those of each part of its time are merged into the largest."""
 
+WAITS = "waits for the same stage of another run"
+"""What is said of a stage until it does something itself."""
+
 BYTES_FROM = 100_000
 """Progress totals from here on are bytes of a download: no build has that many steps."""
 
@@ -169,6 +172,7 @@ def advance(stage: StageView, event: StageStarted | StageProgress | MemorySample
             key=event.key,
             log=event.log,
             keeps=event.keeps,
+            progress=WAITS if event.waits else "",
             samples=stage.samples,
             peak_memory=stage.peak_memory,
         )
