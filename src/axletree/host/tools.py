@@ -30,7 +30,24 @@ TOOLCHAIN = ("cc", "c++")
 _WRAPPERS = frozenset({"ccache", "sccache", "distcc", "icecc"})
 """Programs that stand in for the compilers they are called by the names of."""
 _COMPILERS = frozenset({"c++", "cc", "g++", "gcc", "clang", "clang++"})
-_PACKAGES = {"c++": "g++", "cc": "gcc", "nvcc": "the CUDA toolkit", "hipcc": "hipcc"}
+PACKAGES = {
+    **{
+        name: name
+        for name in ("bison", "clang", "cmake", "flex", "g++", "gcc", "gfortran", "git", "hipcc", "m4", "make")
+    },
+    **{
+        name: name
+        for name in ("autoconf", "automake", "meson", "nasm", "patch", "patchelf", "perl", "pkg-config", "swig")
+    },
+    **{name: name for name in ("cargo", "ccache", "curl", "rsync", "rustc", "unzip", "yasm", "zip")},
+    "c++": "g++",
+    "cc": "gcc",
+    "clang++": "clang",
+    "ld.lld": "lld",
+    "ninja": "ninja-build",
+    "protoc": "protobuf-compiler",
+}
+"""Tool -> the package of Debian and Ubuntu that has it."""
 _TIMEOUT = 20
 
 
@@ -62,12 +79,19 @@ def find_tools(names: Iterable[str], *, environ: Mapping[str, str], cache: Path)
             *(
                 Problem(
                     message=f"a stage of the recipe needs {name}, which is not on PATH",
-                    hint=f"install it (Debian and Ubuntu: apt-get install {_PACKAGES.get(name, name)})",
+                    hint=_hint(name),
                 )
                 for name in missing
             )
         )
     return _tools({name: path for name, path in paths.items() if path is not None}, environ=environ, cache=cache)
+
+
+def _hint(name: str) -> str:
+    if name == "nvcc":
+        return "install the CUDA toolkit, and put its bin folder on PATH"
+    package = PACKAGES.get(name)
+    return f"install it (Debian and Ubuntu: apt-get install {package})" if package else "install it"
 
 
 def find_toolchain(*, cache: Path, folders: Iterable[str] = SYSTEM_PATH) -> dict[str, Tool]:

@@ -86,7 +86,7 @@ def _forward(facts: Examined) -> Iterator[Found]:
             f"mounted {place} is incomplete"
         )
         fix = (
-            "install the container toolkit anew on the host, and start the container again:\n"
+            "install NVIDIA's container toolkit anew on the host, and start the container again:\n"
             "$ sudo apt-get install --reinstall nvidia-container-toolkit && sudo systemctl restart docker\n"
             "and look for a libcuda that came with the image:\n$ ldconfig -p | grep libcuda"
         )
