@@ -43,6 +43,7 @@ def test_case(rule: Rule[Any], case: Case[Any]) -> None:
         assert each.where
         assert each.message
         assert not each.message.endswith(".")
+        assert "; or " not in (each.fix or rule.fix)  # another fix is another line
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)

@@ -103,4 +103,6 @@ def test_code_that_is_not_packed_does_not_fit(sizes: LinkSizes) -> None:
     assert ", more than the 2.15 GB" in finding.message
     assert finding.fix is not None
     assert finding.fix.startswith("-Xfatbin -compress-all")
+    assert finding.fix.count("\n") == 4
+    assert ";" not in finding.fix
     assert REACH == 2**31

@@ -51,7 +51,7 @@ def fetch(request: FetchRequest, out: Path, *, note: Callable[[str], None]) -> F
     if wrong:
         raise UsageError(
             f"{wrong[0]!r} is neither a GPU nor a GPU family",
-            hint="use a name use a name such as gfx94X-dcgpu or gfx1100",
+            hint="use a name such as gfx94X-dcgpu or gfx1100",
         )
     return fetch_artifacts(
         request.store,

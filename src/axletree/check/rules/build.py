@@ -54,7 +54,7 @@ def _fix(facts: LinkEstimate, largest: list[tuple[str, int]]) -> str:
         ways.append("no +PTX")
     ways.append("a linker script that puts .nv_fatbin behind .bss, or BUILD_SPLIT_CUDA where the source still has it")
     ways.append("-mcmodel=medium for the host code, at some speed")
-    return "; ".join(ways)
+    return "\n".join(ways)
 
 
 def _sample(mode: str, least: int, most: int, *archs: int) -> LinkEstimate:

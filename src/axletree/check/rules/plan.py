@@ -73,7 +73,7 @@ REPUBLISHING_RULES: tuple[Rule[Republished], ...] = (
             "Clients and caches take files of one name for the same file, so an index never gets other content under a "
             "name that it has. Publishing would refuse the package, after everything was compiled."
         ),
-        fix="change the version, local label or build tag of the package; or remove the old file",
+        fix="change the version, local label or build tag of the package\nor remove the old file",
         check=_republished,
         cases=lambda: (
             Case(

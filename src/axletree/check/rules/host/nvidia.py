@@ -53,7 +53,7 @@ def _newer(facts: Examined, driver: str) -> str:
     ways = [f"update the driver to {driver} or later", "build and install for a CUDA that it serves"]
     if any("GeForce" not in (gpu.name or "GeForce") for gpu in (facts.host.cuda.driver or DRIVER).gpus or ()):
         ways.insert(1, "on data-centre GPUs install cuda-compat, and put its folder into LD_LIBRARY_PATH")
-    return "; or ".join(ways)
+    return "\nor ".join(ways)
 
 
 def _forward(facts: Examined) -> Iterator[Found]:
