@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 _DEPTH_LIMIT = 16
 
 
+_SMALL = 1 << 20
+
+
 class GitCommit(msgspec.Struct, frozen=True, kw_only=True):
     """What a ref of a repository is."""
 
@@ -109,6 +112,15 @@ def resolve_ref(url: str, ref: str, *, cache: Path, environ: Mapping[str, str]) 
         HostError: git is missing or fails, or the ref does not exist.
     """
     return _obtain(_open(url, cache=cache, environ=environ), ref, offline=False)
+
+
+def read_at(url: str, commit: str, path: str, *, cache: Path, environ: Mapping[str, str]) -> str:
+    """Text of a small file of a commit; empty where the cache does not have that, or where there is no such file."""
+    try:
+        git, name = _open(url, cache=cache, environ=environ), f"{commit}:{path}"
+        return git.run("cat-file", "blob", name) if int(git.run("cat-file", "-s", name)) <= _SMALL else ""
+    except HostError:
+        return ""
 
 
 def _open(
