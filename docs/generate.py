@@ -288,7 +288,8 @@ def events_page() -> str:
         "# Events",
         NOTE,
         "`axletree build --json` prints one JSON object a line; `event` says which. Each has `time`, in seconds since "
-        "the epoch.",
+        "the epoch. Counted steps and memory of a stage are at most two lines a second each: the latest step, the "
+        "largest sample.",
         f"This is version {events.EVENT_SCHEMA} of the schema. Within a version fields may be added, never renamed. "
         "[events.schema.json](events.schema.json) is the JSON schema of a line (`axletree schema events` prints it).",
         "The last line is no event: it is the [report](reports.md#build) of the build, which has `command` and no "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -9,13 +10,16 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from axletree.core.events import Event, StageFinished, StageProgress
+from axletree.core.events import Event, StageFinished, StageProgress, StageStarted
 from axletree.core.records import Metrics, StageRecord
 from axletree.core.trees import Entry, make_tree
 from axletree.core.values import StageId
+from axletree.execute.stage import stage_lock
 from axletree.plan.admission import MIB, Budget
 from axletree.plan.step import Step
 from axletree.store.store import Store
+from axletree.view.plain import plain_lines
+from axletree.view.state import RunView, apply
 from support.requests import MADE_UP, MadeUpParameters
 from support.running import GIB, ROOMY, execute_plan, plan_by_hand
 
@@ -110,3 +114,21 @@ def test_a_stage_that_is_killed_alone_as_well_has_failed_and_says_so(store: Stor
         failure.message == "killed; the stage had already been killed once and run again on its own with a single job"
     )
     assert result.exit_code == 1
+
+
+def test_a_stage_that_another_run_has_in_hand_is_said_to_wait(store: Store, tmp_path: Path) -> None:
+    known = Play(Store.open(tmp_path / "another"))
+    run(plan_of("lib", "other"), known)
+    key = next(request.key for request in known.started if request.stage == "lib")
+    with store.lock(stage_lock(key)):
+        _, events = run(plan_of("lib", "other"), Play(store))
+    started = {event.stage: event for event in events if isinstance(event, StageStarted)}
+    assert {stage: event.waits for stage, event in started.items()} == {"lib": True, "other": False}
+    states = list(itertools.accumulate(events, apply, initial=RunView()))
+    said = [
+        line
+        for before, event, after in zip(states, events, states[1:], strict=False)
+        for line in plain_lines(before, event, after)
+    ]
+    assert any("lib  waits for the same stage of another run" in line for line in said)
+    assert not any("lib  started" in line for line in said)

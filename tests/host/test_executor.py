@@ -62,6 +62,15 @@ def test_other_lines_on_the_output_of_a_stage_are_no_harm(store: Store, tmp_path
     assert (finished.status, finished.tree) == ("done", tree)
 
 
+def test_a_stage_that_vanishes_has_its_figures(store: Store, tmp_path: Path) -> None:
+    tree = store.ingest(write_files(tmp_path / "source", {"a": b"1"}))
+    killed = 'import os, sys\nif "run-stage" in sys.orig_argv:\n    os.kill(os.getpid(), 9)\n'
+    finished = run(store, tree, killed, tmp_path / "killed")
+    assert (finished.status, finished.killed, finished.exit_code) == ("failed", True, 1)
+    assert finished.metrics is not None
+    assert finished.metrics.wall > 0
+
+
 def test_a_line_without_end_is_cut_out(store: Store, tmp_path: Path) -> None:
     tree = store.ingest(write_files(tmp_path / "source", {"a": b"1"}))
     noise = NOISE.replace('b"a library', 'b"x" * (20 << 20) + b"\\n" + b"a library').replace("os.write(1,", "write(")

@@ -200,7 +200,7 @@ def test_one_command_for_each_python_where_only_a_dependency_tells(tmp_path: Pat
     out = put_root(tmp_path, [make_wheel("libferry", "2.0", tag=tag) for tag in tags])
     recipe = SMALL.replace('from = "build"\n', "")  # a metapackage, for any Python
     found = [each for each in commands(out, recipe=recipe) if each.tool == "pip"]
-    assert [each.what for each in found] == [f"., Python {HERE}, x86_64", f"., Python {NEXT}, x86_64"]
+    assert [each.what for each in found] == [f"{out.name}, Python {python}, x86_64" for python in (HERE, NEXT)]
     for tag, each in zip(tags, found, strict=True):
         assert f"libferry-2.0-{tag}.whl" in each.command
         assert each.command.count("libferry-") == 1

@@ -298,6 +298,25 @@ def test_a_git_source_is_pinned_to_its_commit(project: Project, tmp_path: Path) 
     assert source.ref == "main"
 
 
+@pytest.mark.parametrize("kind", ["git", "path"])
+def test_a_source_of_another_version_is_refused(kind: str, project: Project, tmp_path: Path) -> None:
+    there = tmp_path / "repository"
+    there.mkdir()
+    (there / "pyproject.toml").write_text('[project]\nname = "tiny"\nversion = "2.0"\n')
+    for arguments in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "c"]):
+        who = ["-c", "user.name=t", "-c", "user.email=t@t.example"]
+        subprocess.run(["git", "-C", str(there), *who, *arguments], check=True)
+    source = f'git = "{there.as_uri()}"\nref = "main"' if kind == "git" else f'path = "{there}"'
+    project.edit('pypi = "tiny"', source)
+    says = r"tiny.toml:3: version: the recipe says 1.0, but pyproject.toml of the source says Version: 2.0"
+    with pytest.raises(RecipeError, match=says) as caught:
+        project.lock()
+    assert len(caught.value.problems) == 1
+    assert not project.companion.exists()
+    project.edit("local = ", "relabel = true\nlocal = ")
+    project.lock()
+
+
 def test_a_folder_has_no_lock(project: Project) -> None:
     project.edit('pypi = "tiny"', 'path = "."')
     assert {file.packages for file in project.lock("*flavoura")} == {1, 2}

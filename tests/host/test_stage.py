@@ -103,6 +103,9 @@ def test_a_failure_leaves_folder_and_log_and_no_record(store: Store) -> None:
     assert log_file(store, REQUEST.key).read_text().splitlines()[-1] == "error: the build failed with exit code 1"
     finished = finish(events)
     assert (finished.status, finished.exit_code) == ("failed", 1)
+    assert finished.metrics is not None
+    assert finished.metrics.wall > 0
+    assert finished.metrics.cpu > 0
     assert finished.message == "the build failed with exit code 1"
     assert finished.cause == ("x.cpp:1:1: error: no",)
 

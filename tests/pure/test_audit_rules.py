@@ -14,13 +14,22 @@ from axletree.check.rules.archive import ARCHIVE_RULES
 from axletree.check.rules.build import BUILD_RULES
 from axletree.check.rules.compiling import COMPILING_RULES
 from axletree.check.rules.conda import CONDA_RULES
+from axletree.check.rules.plan import PLAN_RULES, REPUBLISHING_RULES
 from axletree.check.rules.wheel.all import DIST_RULES
 from axletree.check.rules.wheel.sample import CORE, POLICIES, library, sample
 from axletree.core.errors import IntegrityError
 from axletree.package.wheel.record import RecordIssue
 from support.wheels import demo_metadata, make_elf, wheel_bytes
 
-RULES: list[Rule[Any]] = [*BUILD_RULES, *COMPILING_RULES, *ARCHIVE_RULES, *DIST_RULES, *CONDA_RULES]
+RULES: list[Rule[Any]] = [
+    *PLAN_RULES,
+    *REPUBLISHING_RULES,
+    *BUILD_RULES,
+    *COMPILING_RULES,
+    *ARCHIVE_RULES,
+    *DIST_RULES,
+    *CONDA_RULES,
+]
 CASES = [pytest.param(rule, case, id=f"{rule.id}: {case.title}") for rule in RULES for case in rule.cases()]
 TAG = "cp311-cp311-manylinux_2_17_x86_64"
 NAME = f"demo-1.0-{TAG}.whl"
@@ -34,6 +43,7 @@ def test_case(rule: Rule[Any], case: Case[Any]) -> None:
         assert each.where
         assert each.message
         assert not each.message.endswith(".")
+        assert "; or " not in (each.fix or rule.fix)  # another fix is another line
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)

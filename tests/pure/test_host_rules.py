@@ -27,6 +27,7 @@ def test_case(rule: Rule[Examined], case: Case[Examined]) -> None:
         assert not each.message.endswith(".")
         assert "  " not in each.message
         assert "None" not in each.message
+        assert "; or " not in (each.fix or rule.fix)  # another fix is another line
 
 
 @pytest.mark.parametrize("rule", HOST_RULES, ids=lambda rule: rule.id)

@@ -14,9 +14,9 @@ import msgspec
 
 from axletree.app import planning
 from axletree.app.collisions import refuse_collisions
+from axletree.app.forewarnings import plan_findings
 from axletree.app.installing import install_commands, wanted
 from axletree.app.ledger import Keeper, skipped
-from axletree.app.link_guard import link_findings
 from axletree.app.planning import PlanRequest, Prepared
 from axletree.app.publish import PublishedFile, check_writable, publish
 from axletree.core.errors import AxletreeError, HostError, Problem, render_problem
@@ -187,7 +187,7 @@ def run_started(prepared: Prepared, store: Store) -> RunStarted:
         variants=prepared.plan.variants,
         stages=planning.planned_stages(prepared),
         downloads=planning.downloads(prepared, store),
-        findings=link_findings(prepared),
+        findings=plan_findings(prepared),
     )
 
 

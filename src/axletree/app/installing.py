@@ -100,7 +100,8 @@ def install_commands(out: Path, places: Mapping[Place, Sequence[InstallGroup]]) 
     for (kind, root), groups in places.items():
         folder = Path(os.path.normpath(out.absolute() / root))
         for group in groups:
-            what = root if len(groups) == 1 else some_of(group.variants, _SHOWN)
+            named = folder.name if root == "." else root  # the output folder itself says nothing by a dot
+            what = named if len(groups) == 1 else some_of(group.variants, _SHOWN)
             if kind == "channel":
                 called = [
                     PurePosixPath(file).name.removesuffix(".conda").rsplit("-", 2) for file in group.files.values()

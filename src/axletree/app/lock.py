@@ -11,10 +11,11 @@ import msgspec
 
 from axletree import registry
 from axletree.app.recipes import LoadedRecipe, load_recipe, problem_at
+from axletree.app.source_version import refuse_other_version
 from axletree.core.errors import AxletreeError, HostError, IntegrityError, RecipeError
 from axletree.host.fetch import measure, size_of
 from axletree.host.files import replace_file
-from axletree.host.gitfetch import resolve_ref
+from axletree.host.gitfetch import read_at, resolve_ref
 from axletree.host.indexes import IndexSettings, read_indexes
 from axletree.host.interpreters import find_interpreters
 from axletree.host.resolve import resolve_environment
@@ -34,7 +35,7 @@ from axletree.recipe.locks import (
 )
 from axletree.recipe.sdists import choose_sdist, explain_absence, readings
 from axletree.recipe.settings import Settings
-from axletree.recipe.target import TargetEnvironment, TargetSource, resolve
+from axletree.recipe.target import Target, TargetEnvironment, TargetSource, resolve
 
 if TYPE_CHECKING:
     from axletree.core.records import Interpreter
@@ -115,6 +116,7 @@ def lock_recipe(
             files.append(file)
         except AxletreeError as error:
             failures.append(error)
+    failures += _other_version(loaded, targets, texts.get(SOURCE_LOCK), surroundings)
     environments = _distinct([each for target in targets for each in target.environments])
     interpreters = find_interpreters(
         (each.python for each in environments),
@@ -136,6 +138,31 @@ def lock_recipe(
         raise type(failures[0])(*problems)
     _write(loaded.companion, {file: text for file, text in texts.items() if _changed(loaded.companion / file, text)})
     return tuple(files)
+
+
+def _other_version(
+    loaded: LoadedRecipe, targets: Sequence[Target], lock: str | None, surroundings: LockContext
+) -> list[AxletreeError]:
+    """What a source that is at hand, a folder or a commit, says otherwise; of others the file name told the version."""
+    source = targets[0].source
+
+    def read(path: str) -> str:
+        if source.kind == "path":
+            try:
+                return (loaded.path.parent / source.location / path).read_text(encoding="utf-8", errors="replace")
+            except OSError:
+                return ""
+        commit = None if lock is None else parse_source(lock, file=SOURCE_LOCK).commit
+        if commit is None:
+            return ""
+        git = surroundings.cache / "git"
+        return read_at(source.location, commit, path, cache=git, environ=surroundings.environ)
+
+    try:
+        refuse_other_version(loaded, targets, read)
+    except RecipeError as error:
+        return [error]
+    return []
 
 
 def _has_lock(source: TargetSource) -> bool:

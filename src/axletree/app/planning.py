@@ -11,12 +11,14 @@ import msgspec
 from axletree import registry
 from axletree.app.conda_inputs import client_versions, conda_inputs
 from axletree.app.epoch import source_date_epoch
+from axletree.app.lacking import lacking_parts
 from axletree.app.recipes import LoadedRecipe, load_recipe, problem_at, with_source
 from axletree.app.releases import release_version
 from axletree.app.sources import locked_environments, remake, source_inputs
 from axletree.app.stage_reasons import own_reasons, reasons, source_changes
 from axletree.app.stated import expected, stated
 from axletree.binary.zip.deflate import COMPRESSOR
+from axletree.check.rules.plan import Part
 from axletree.core.errors import HostError, Problem, RecipeError
 from axletree.core.events import Download, StagePlanned
 from axletree.core.records import Interpreter, LocalFacts, StageRecord
@@ -24,7 +26,7 @@ from axletree.core.secrets import looks_secret
 from axletree.core.values import Digest, StageId
 from axletree.host import machine
 from axletree.host.grafts import graft_folders, list_libraries
-from axletree.host.interpreters import find_interpreters
+from axletree.host.interpreters import look_for_interpreters, stand_in
 from axletree.host.shipped_data import shipped_digest
 from axletree.host.tools import Tool, find_toolchain, find_tools
 from axletree.package.libraries.policy import PLATFORM_POLICIES
@@ -62,8 +64,12 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     unread: frozenset[StageId] = frozenset()
     """Stages whose last record is of another version of Axletree."""
     interpreters: dict[str, Interpreter]
+    lacking: dict[StageId, Part]
+    """Stages that need something that is not installed, and what; only a plan that nobody runs has any."""
     tools: dict[str, Tool]
     inputs: PlanInputs
+    out: Path
+    """Where the results go."""
     no_share: tuple[str, ...] = ()
     """Axes across which nothing is shared."""
     source_changes: tuple[list[Any], list[Any]] | None = None
@@ -89,8 +95,8 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What packages are called instead of the recipe's version, in the words of ``--release``."""
 
 
-def prepare(request: PlanRequest, store: Store, *, environ: Mapping[str, str]) -> Prepared:
-    """Read a recipe, choose its variants, and plan them.
+def prepare(request: PlanRequest, store: Store, *, environ: Mapping[str, str], only_plan: bool = False) -> Prepared:
+    """Read a recipe, choose its variants, and plan them; ``only_plan`` needs no interpreters and no conda client.
 
     Raises:
         UsageError: the recipe has no such axis, a pattern matches no variant, or there is no such release.
@@ -105,9 +111,10 @@ def prepare(request: PlanRequest, store: Store, *, environ: Mapping[str, str]) -
     version = release_version(recipe, request.release) if request.release else None
     targets = tuple(resolve(recipe, variant, version=version) for variant in variants)
     _refuse_secrets(targets, loaded)
-    interpreters = _interpreters(loaded, targets, store, environ)
+    interpreters = _interpreters(loaded, targets, store, environ, only_plan=only_plan)
     with _naming(loaded, [*_options("-v", request.patterns), *_options("--skip", request.skip)]):
-        inputs = _inputs(loaded, targets, store, interpreters, request.out)
+        clients = client_versions(targets, only_plan=only_plan)
+        inputs = _inputs(loaded, targets, store, interpreters, clients, request.out)
         plan = build_plan(targets, inputs, label=lambda values: variant_id(values, recipe.axes))
     specs = {action: registry.action_spec(action) for action in {stage.action for stage in plan.stages.values()}}
     wanted = [tool for stage in plan.stages.values() for tool in stage.step.tools]
@@ -127,8 +134,10 @@ def prepare(request: PlanRequest, store: Store, *, environ: Mapping[str, str]) -
         last=last,
         unread=frozenset(unread),
         interpreters=interpreters,
+        lacking=lacking_parts(plan, interpreters, clients),
         tools=tools,
         inputs=inputs,
+        out=request.out,
         no_share=request.no_share,
         source_changes=source_changes(plan, last, store),
     )
@@ -249,21 +258,23 @@ def _refuse_secrets(targets: Iterable[Target], loaded: LoadedRecipe) -> None:
 
 
 def _interpreters(
-    loaded: LoadedRecipe, targets: Sequence[Target], store: Store, environ: Mapping[str, str]
+    loaded: LoadedRecipe, targets: Sequence[Target], store: Store, environ: Mapping[str, str], *, only_plan: bool
 ) -> dict[str, Interpreter]:
     """The Pythons of all environments; one that is missing is told with the recipe that asks for it."""
     environments = [each for target in targets for each in target.environments if each.provider == "venv"]
     versions = dict.fromkeys(environment.python for environment in environments)
-    try:
-        return find_interpreters(versions, environ=environ, cache=store.cache / "interpreters.json")
-    except HostError as error:
-        further = "; or build only other variants with -v or --skip" if len(targets) > 1 else ""
-        raise HostError(
-            *(
-                msgspec.structs.replace(problem, file=str(loaded.path), hint=f"{problem.hint}{further}")
-                for problem in error.problems
-            )
-        ) from error
+    found, error = look_for_interpreters(versions, environ=environ, cache=store.cache / "interpreters.json")
+    if error is None:
+        return found
+    if only_plan:
+        return {version: found.get(version) or stand_in(version) for version in versions}
+    further = "; or build only other variants with -v or --skip" if len(targets) > 1 else ""
+    raise HostError(
+        *(
+            msgspec.structs.replace(problem, file=str(loaded.path), hint=f"{problem.hint}{further}")
+            for problem in error.problems
+        )
+    )
 
 
 def _options(option: str, values: Iterable[str]) -> list[str]:
@@ -284,7 +295,12 @@ def _surroundings(
 
 
 def _inputs(
-    loaded: LoadedRecipe, targets: Sequence[Target], store: Store, interpreters: Mapping[str, Interpreter], out: Path
+    loaded: LoadedRecipe,
+    targets: Sequence[Target],
+    store: Store,
+    interpreters: Mapping[str, Interpreter],
+    clients: dict[str, str],
+    out: Path,
 ) -> PlanInputs:
     paths = {patch.file for target in targets for patch in target.source.patches}
     paths |= {path for target in targets for test in target.tests for path in test.files}
@@ -301,7 +317,7 @@ def _inputs(
         policy=shipped_digest(PLATFORM_POLICIES),
         providers=shipped_digest(LIBRARY_PROVIDERS),
         libraries={key: list_libraries(rules.graft, graft_folders(rules)) for key, rules in relocations.items()},
-        clients=client_versions(targets),
+        clients=clients,
         **conda_inputs(targets),
     )
 

@@ -12,6 +12,7 @@ from axletree.check.rules.build import BUILD_RULES
 from axletree.check.rules.compiling import COMPILING_RULES
 from axletree.check.rules.conda import CONDA_RULES
 from axletree.check.rules.host.all import HOST_RULES
+from axletree.check.rules.plan import PLAN_RULES, REPUBLISHING_RULES
 from axletree.check.rules.search_order import ENVIRONMENT_RULES
 from axletree.check.rules.wheel.all import DIST_RULES
 from axletree.core.errors import Problem, UsageError
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 RULES: tuple[tuple[str, Sequence[Rule[Any]]], ...] = (
     ("What `axletree doctor` reports about hosts", HOST_RULES),
     ("What `axletree env verify` reports about environments", ENVIRONMENT_RULES),
+    ("What a plan reports before anything runs", (*PLAN_RULES, *REPUBLISHING_RULES)),
     ("What a build reports before it compiles", BUILD_RULES),
     ("What a build reports after it compiles", COMPILING_RULES),
     ("What the audit reports about archives that it rejects", ARCHIVE_RULES),

@@ -11,10 +11,11 @@ import msgspec
 
 from axletree.core.errors import UsageError
 from axletree.core.records import StageRequest
-from axletree.execute.stage import log_file, work_folder
+from axletree.execute.stage import log_file, stage_lock, work_folder
 from axletree.execute.variables import ENVIRONMENT_FILE
 
 if TYPE_CHECKING:
+    from axletree.core.values import StageId
     from axletree.store.store import Store
 
 
@@ -27,17 +28,19 @@ class StageFolder(msgspec.Struct, frozen=True, kw_only=True):
     log: Path
 
 
-def find_place(store: Store, stage: str) -> StageFolder:
+def find_place(store: Store, named: str) -> StageFolder:
     """The folder that a stage's latest attempt left.
 
     Raises:
-        UsageError: no such stage ran here, or it is done and its folder is gone.
+        UsageError: no such stage ran here, it runs right now, or it is done and its folder is gone.
     """
-    request = find_request(store, stage)
-    folder = work_folder(store, request.key)
+    request = find_request(store, named)
+    folder, log = work_folder(store, request.key), log_file(store, request.key)
+    if store.is_locked(stage_lock(request.key)):
+        raise UsageError(f"stage {named} is running: its folder is still in use", hint=f"its log: {log}")
     if not folder.exists():
         raise UsageError(
-            f"stage {stage} succeeded, so its folder was removed", hint=f"see its log: {log_file(store, request.key)}"
+            f"stage {named} succeeded, so its folder was removed", hint=f"see its log: {log_file(store, request.key)}"
         )
     written = folder / ENVIRONMENT_FILE
     environ: dict[str, str] = json.loads(written.read_text()) if written.exists() else {"PATH": "/usr/bin:/bin"}
@@ -45,14 +48,14 @@ def find_place(store: Store, stage: str) -> StageFolder:
     source = Path(environ.get("AXLETREE_SOURCE", folder / "source"))
     start = source / request.ingredients.parameters.get("directory", ".")
     opened = next((path for path in (start, source) if path.is_dir()), folder)
-    return StageFolder(stage=stage, folder=opened, environ=environ, log=log_file(store, request.key))
+    return StageFolder(stage=request.stage, folder=opened, environ=environ, log=log)
 
 
-def find_request(store: Store, stage: str) -> StageRequest:
-    """The latest request for a stage.
+def find_request(store: Store, named: str) -> StageRequest:
+    """The latest request for a stage, named by its id, or ``RECIPE:ID``.
 
     Raises:
-        UsageError: no such stage ran here.
+        UsageError: no such stage ran here, or stages of several recipes are called so.
     """
     requests = _requests(store)
     if stage not in requests:
@@ -62,13 +65,14 @@ def find_request(store: Store, stage: str) -> StageRequest:
     return requests[stage]
 
 
-def _requests(store: Store) -> dict[str, StageRequest]:
-    """Stage -> its latest request."""
-    found: dict[str, StageRequest] = {}
+def _requests(store: Store) -> dict[tuple[str, StageId], StageRequest]:
+    """Recipe and stage -> its latest request, oldest first."""
+    found: dict[tuple[str, StageId], StageRequest] = {}
     for path in sorted(store.requests.rglob("*.json"), key=lambda path: path.stat().st_mtime):
         try:
             request = msgspec.json.decode(path.read_bytes(), type=StageRequest)
         except msgspec.MsgspecError:
             continue
-        found[request.stage] = request
+        found.pop((request.recipe, request.stage), None)
+        found[request.recipe, request.stage] = request
     return found

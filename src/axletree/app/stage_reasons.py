@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from axletree.check.rules.plan import NOT_INSTALLED
 from axletree.core.errors import AxletreeError
 from axletree.core.values import Digest, StageId, canonical_json
 from axletree.plan.actions.fetch import FetchParameters, FolderSource
@@ -35,12 +36,25 @@ def reasons(prepared: Prepared, stage: StageId) -> tuple[str, ...]:
 
 def own_reasons(prepared: Prepared, stage: StageId) -> tuple[str, ...]:
     """Reasons of a stage's own: what differs from its last run, beside inputs that are not made yet."""
+    if part := prepared.lacking.get(stage):
+        return (f"{part.name} is {NOT_INSTALLED}",)
     resolved = prepared.resolved[stage]
     last = prepared.last.get(stage)
     if stage in prepared.unread:
         return ("a different version of Axletree produced its last result",)
     if last is None:
         return why(_plain(resolved.ingredients), None)
+    return _against(prepared, stage, last, present=not resolved.certain)
+
+
+def changes(prepared: Prepared, stage: StageId) -> tuple[str, ...]:
+    """What differs from a stage's last run, whether or not the store still has its result."""
+    last = prepared.last.get(stage)
+    return ("it is new",) if last is None else _against(prepared, stage, last, present=True)
+
+
+def _against(prepared: Prepared, stage: StageId, last: StageRecord, *, present: bool) -> tuple[str, ...]:
+    resolved = prepared.resolved[stage]
     now = _plain(resolved.ingredients)
     # An input that does not exist yet is no reason by itself: its stage may make the very tree that was there before.
     now["inputs"] = {
@@ -51,7 +65,7 @@ def own_reasons(prepared: Prepared, stage: StageId) -> tuple[str, ...]:
     if prepared.source_changes is not None and stage == FETCH:
         files = zip((then, now), prepared.source_changes, strict=True)
         then, now = ({**part, "parameters": {"kind": "path", "files": changed}} for part, changed in files)
-    return why(now, then, present=not resolved.certain)
+    return why(now, then, present=present)
 
 
 def _plain(ingredients: Ingredients) -> dict[str, Any]:

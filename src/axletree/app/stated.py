@@ -38,11 +38,14 @@ def stated(loaded: LoadedRecipe, target: Target, stage: PlannedStage) -> Stated:
 
 def expected(loaded: LoadedRecipe, target: Target, stage: PlannedStage) -> tuple[Expected, ...]:
     """What a recipe calls the packages that are made of what a stage builds; nothing of other stages."""
-    if stage.action != "build":
-        return ()
+    return expected_of(loaded, target, stage.step.name) if stage.action == "build" else ()
+
+
+def expected_of(loaded: LoadedRecipe, target: Target, built: str) -> tuple[Expected, ...]:
+    """As :func:`expected`, of a build stage by its name."""
     return tuple(
         Expected(wanted=_wanted(package, target), stated=_stated(loaded, package))
-        for package in _packages_of(target, stage.step.name)
+        for package in _packages_of(target, built)
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from axletree.app import planning
-from axletree.app.link_guard import link_findings
+from axletree.app.forewarnings import plan_findings
 from axletree.app.releases import patterns_for_gpu
 from axletree.app.sharing import compare_sharing
 from axletree.app.triton import triton_uses
@@ -63,14 +63,14 @@ def command(
         source=source,
         release=release,
     )
-    prepared = planning.prepare(request, store, environ=os.environ)
+    prepared = planning.prepare(request, store, environ=os.environ, only_plan=True)
     report = plan_report(
         prepared.plan.recipe,
         variants=prepared.plan.variants,
         stages=planning.planned_stages(prepared),
         perhaps=planning.perhaps(prepared),
         sharing=compare_sharing(prepared, store),
-        findings=link_findings(prepared),
+        findings=plan_findings(prepared),
         triton=triton_uses(prepared, store),
         downloads=planning.downloads(prepared, store),
     )

@@ -23,8 +23,8 @@ from axletree.view.jsonl import encode
 @click.command(
     cls=ReportCommand,
     report=StageRun,
-    help="Run one stage from its request in the store.\n\nThe key selects a request; a stage id, its latest one. "
-    "With --json, the stage's events come first, one a line; the report is the last line.",
+    help="Run one stage from its request in the store.\n\nThe key selects a request; a stage id, or RECIPE:ID, its "
+    "latest one. With --json, the stage's events come first, one a line; the report is the last line.",
 )
 @click.argument("key", metavar="KEY|STAGE")
 @click.option("--settings-from-stdin", "handed", is_flag=True, hidden=True)

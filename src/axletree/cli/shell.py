@@ -14,7 +14,8 @@ from axletree.core.errors import UsageError
 
 
 @click.command(
-    help="Open a shell in a stage's folder and environment, or run a command there.",
+    help="Open a shell in a stage's folder and environment, or run a command there.\n\nSTAGE is a stage id, or "
+    "RECIPE:ID where several recipes ran one of that name. The folder of a stage that is running stays closed.",
     context_settings={"allow_interspersed_args": False},  # options behind the stage are the command's own
 )
 @click.argument("stage")

@@ -73,6 +73,8 @@ class StageStarted(_Event, frozen=True, kw_only=True, tag="stage-started"):
     """Path of the stage's log file."""
     keeps: Keeps = "nothing"
     """What of the stage outlives its being stopped: its build folder, or what it compiled in the compiler cache."""
+    waits: bool = False
+    """Whether another run has this very stage in hand: it waits, and takes that one's result if there is one."""
 
 
 class StageProgress(_Event, frozen=True, kw_only=True, tag="stage-progress"):

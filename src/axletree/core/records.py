@@ -102,6 +102,8 @@ class StageRequest(msgspec.Struct, frozen=True, kw_only=True):
     """All that ``axletree run-stage`` needs to run one stage, and nothing of the process that asks."""
 
     stage: StageId
+    recipe: str = ""
+    """Name of the recipe whose run asks; another recipe may have a stage of the same id."""
     action: str
     """Name of the action, a key of the registry's action table."""
     key: Key

@@ -94,7 +94,25 @@ def check_source(context: Context, source: Path, era: Era, env: Mapping[str, str
     if era.pytorch:
         _check_pytorch(expected, source, env)
         return True  # its setup.py compiles where it is asked for metadata
-    project = table_of(tables_of(_text(source / "pyproject.toml")), "project")
+    if check_project(expected, _text(source / "pyproject.toml")) or not expected:
+        return True
+    try:
+        info = parse_metadata(_text(source / "PKG-INFO").encode(), file="PKG-INFO")
+    except AxletreeError:
+        return False
+    return not any(said_otherwise(each.wanted, name=info.name, version=info.version) for each in expected)
+
+
+def check_project(expected: Iterable[Expected], text: str) -> bool:
+    """Refuse a ``pyproject.toml`` whose static name or version is another than the recipe's.
+
+    Returns:
+        Whether it says both.
+
+    Raises:
+        ExpectationError: it is something else.
+    """
+    project = table_of(tables_of(text), "project")
     name, version = project.get("name"), project.get("version")
     known = _Evidence(
         origin="the source's pyproject.toml",
@@ -102,13 +120,7 @@ def check_source(context: Context, source: Path, era: Era, env: Mapping[str, str
         version=version if isinstance(version, str) else None,
     )
     _refuse(expected, known)
-    if not expected or (known.name is not None and known.version is not None):
-        return True
-    try:
-        info = parse_metadata(_text(source / "PKG-INFO").encode(), file="PKG-INFO")
-    except AxletreeError:
-        return False
-    return not any(said_otherwise(each.wanted, name=info.name, version=info.version) for each in expected)
+    return known.name is not None and known.version is not None
 
 
 def ask_backend(context: Context, builder: ProjectBuilder, config: Mapping[str, Any]) -> None:

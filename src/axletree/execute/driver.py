@@ -16,7 +16,7 @@ from axletree.core.errors import AxletreeError, StageError
 from axletree.core.events import Event, Keeps, RunFinished, RunStarted, StageFinished, StageProgress, StageStarted
 from axletree.core.records import Grant, LocalFacts, StageRecord, StageRequest
 from axletree.core.values import StageId
-from axletree.execute.stage import log_file
+from axletree.execute.stage import log_file, stage_lock
 from axletree.plan.actions.spec import ActionSpec
 from axletree.plan.admission import Budget, most
 from axletree.plan.graph import Plan
@@ -218,6 +218,7 @@ class _Driver:
         step = self.job.plan.stages[stage_id].step
         request = StageRequest(
             stage=stage_id,
+            recipe=self.job.plan.recipe,
             action=step.action,
             key=resolved.key,
             ingredients=resolved.ingredients,
@@ -233,7 +234,17 @@ class _Driver:
         keeps: Keeps = "compiler-cache" if request.local.ccache is not None else "nothing"
         if request.local.workspace is not None or request.local.continues is not None:
             keeps = "folder"
-        self.emit(StageStarted(time=time.time(), stage=stage_id, key=request.key, jobs=cost.jobs, log=log, keeps=keeps))
+        self.emit(
+            StageStarted(
+                time=time.time(),
+                stage=stage_id,
+                key=request.key,
+                jobs=cost.jobs,
+                log=log,
+                keeps=keeps,
+                waits=self.store.is_locked(stage_lock(request.key)),
+            )
+        )
         self.tasks[asyncio.ensure_future(self.executor.run(request, self.emit))] = stage_id
 
     def _end(self, task: asyncio.Task[StageFinished]) -> None:

@@ -15,6 +15,7 @@ import msgspec
 
 from axletree.core.errors import StageError
 from axletree.core.events import Event, MemorySampled, StageFinished, StageProgress
+from axletree.core.records import Metrics
 from axletree.execute.process import redact, secrets_of
 from axletree.report.envelope import is_report
 
@@ -83,6 +84,7 @@ class LocalExecutor:
         complaints = asyncio.ensure_future(process.stderr.read())
         noise: deque[bytes] = deque(maxlen=_NOISE_LINES)
         finished: StageFinished | None = None
+        began, peak = time.monotonic(), 0
         async for line in _lines(process.stdout):
             event = _event(line)
             if event is None and is_report(line):
@@ -92,10 +94,14 @@ class LocalExecutor:
             elif isinstance(event, StageFinished):
                 finished = _named(event, request)
             else:
+                peak = max(peak, event.memory) if isinstance(event, MemorySampled) else peak
                 emit(_named(event, request))
         code = await process.wait()
         said = redact(b"".join(noise) + await complaints, secrets_of(self._environ, self._settings.addresses))
-        return finished or _vanished(request, code, said.decode(errors="replace").strip())
+        if finished is not None:
+            return finished
+        metrics = Metrics(wall=time.monotonic() - began, peak_memory=peak, jobs=request.grant.jobs)
+        return _vanished(request, code, said.decode(errors="replace").strip(), metrics)
 
 
 async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
@@ -125,7 +131,7 @@ def _named(event: _AnyEvent, request: StageRequest) -> _AnyEvent:
     return event
 
 
-def _vanished(request: StageRequest, code: int, said: str) -> StageFinished:
+def _vanished(request: StageRequest, code: int, said: str, metrics: Metrics) -> StageFinished:
     """What to say of a stage whose process ended without a word: killed, most likely for its memory."""
     killed = (-code if code < 0 else code - 128) == signal.SIGKILL
     if killed:
@@ -137,6 +143,7 @@ def _vanished(request: StageRequest, code: int, said: str) -> StageFinished:
         stage=request.stage,
         status="failed",
         key=request.key,
+        metrics=metrics,
         message=message,
         cause=tuple(said.splitlines()[-6:]),
         exit_code=StageError.exit_code,

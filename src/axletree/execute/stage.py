@@ -54,6 +54,11 @@ def work_folder(store: Store, key: Key) -> Path:
     return store.work / key[:24]
 
 
+def stage_lock(key: Key) -> str:
+    """Name of the lock that whoever runs a stage holds."""
+    return f"stage-{key}"
+
+
 def log_file(store: Store, key: Key) -> Path:
     """The log of a stage's latest attempt."""
     return store.logs / f"{key[:24]}.log"
@@ -77,7 +82,7 @@ def run_stage(
     Returns:
         Whether the stage is done.
     """
-    with store.lock(f"stage-{request.key}"):
+    with store.lock(stage_lock(request.key)):
         present = store.get_record(request.key, spec.facts)
         if present is not None:
             emit(_finished(request, present, log_path=None))
@@ -104,7 +109,7 @@ def _attempt(
     environ: Mapping[str, str],
 ) -> bool:
     work = work_folder(store, request.key)
-    started = time.monotonic()
+    started, peak = time.monotonic(), [0]
 
     def progress(message: str, *, done: int | None = None, total: int | None = None) -> None:
         words = log.redact(message)[:_LONGEST_MESSAGE]
@@ -123,13 +128,13 @@ def _attempt(
             environ=dict(environ),
             settings=settings,
         )
-        with _sampled_memory(request, emit) as peak:
+        with _sampled_memory(request, emit, peak):
             outcome = action(context)
         facts = _facts(request, spec, outcome)
         outcome = msgspec.structs.replace(outcome, findings=(*outcome.findings, *context.notes.findings))
-        record = _record(
-            request, outcome, facts, isolation=isolation, cache=context.notes.cache_use, started=started, peak=peak[0]
-        )
+        metrics = _metrics(request, started=started, peak=peak[0])
+        cache = context.notes.cache_use
+        record = _record(request, outcome, facts, isolation=isolation, cache=cache, metrics=metrics)
         record = store.put_record(record, spec.facts)
     except Exception as error:  # noqa: BLE001 (whatever an action does, the run must end with a clear result)
         said = _said(log_path, log, error)  # before our own words are in the log
@@ -139,7 +144,8 @@ def _attempt(
                 log.say(f"error: {failure}")
             else:
                 log.write(traceback.format_exc().encode())
-        emit(_failure(request, failure, said=said, log_path=log_path, redact=log.redact))
+        failed = _failure(request, failure, said=said, log_path=log_path, redact=log.redact)
+        emit(msgspec.structs.replace(failed, metrics=_metrics(request, started=started, peak=peak[0])))
         return False
     with suppress(OSError):
         remove_tree(work)
@@ -164,18 +170,8 @@ def _record(
     *,
     isolation: dict[str, bool],
     cache: CacheCounts | None,
-    started: float,
-    peak: int,
+    metrics: Metrics,
 ) -> StageRecord:
-    own = resource.getrusage(resource.RUSAGE_SELF)
-    children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    metrics = Metrics(
-        wall=time.monotonic() - started,
-        cpu=own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime,
-        peak_memory=peak,
-        peak_process=children.ru_maxrss * 1024,
-        jobs=request.grant.jobs,
-    )
     return StageRecord(
         stage=request.stage,
         key=request.key,
@@ -187,6 +183,18 @@ def _record(
         compiler_cache=cache,
         metrics=metrics,
         finished_at=time.time(),
+    )
+
+
+def _metrics(request: StageRequest, *, started: float, peak: int) -> Metrics:
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return Metrics(
+        wall=time.monotonic() - started,
+        cpu=own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime,
+        peak_memory=peak,
+        peak_process=children.ru_maxrss * 1024,
+        jobs=request.grant.jobs,
     )
 
 
@@ -275,9 +283,8 @@ def _failure(
 
 
 @contextmanager
-def _sampled_memory(request: StageRequest, emit: Callable[[Event], None]) -> Iterator[list[int]]:
-    """Sum the resident memory of the stage's processes several times a second; the list holds the highest sum."""
-    peak = [0]
+def _sampled_memory(request: StageRequest, emit: Callable[[Event], None], peak: list[int]) -> Iterator[None]:
+    """Sum the resident memory of the stage's processes several times a second; ``peak`` gets the highest sum."""
     over = threading.Event()
 
     def sample() -> None:
@@ -297,7 +304,7 @@ def _sampled_memory(request: StageRequest, emit: Callable[[Event], None]) -> Ite
     sampler = threading.Thread(target=sample, daemon=True)
     sampler.start()
     try:
-        yield peak
+        yield
     finally:
         over.set()
         sampler.join()

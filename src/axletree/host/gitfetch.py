@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 _DEPTH_LIMIT = 16
 
 
+_SMALL = 1 << 20
+
+
 class GitCommit(msgspec.Struct, frozen=True, kw_only=True):
     """What a ref of a repository is."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import sysconfig
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,6 +86,16 @@ def find_interpreters(
         UsageError: a version is not one that can be asked for.
         HostError: there is none of some; says where was looked, lists what was found, and says how to get them.
     """
+    found, error = look_for_interpreters(versions, environ=environ, cache=cache)
+    if error is not None:
+        raise error
+    return found
+
+
+def look_for_interpreters(
+    versions: Iterable[str], *, environ: Mapping[str, str], cache: Path | None = None
+) -> tuple[dict[str, Interpreter], HostError | None]:
+    """As :func:`find_interpreters`, but those that are missing leave what was found, beside the error about them."""
     asked = list(dict.fromkeys(versions))
     for version in asked:
         if _REQUEST.match(version) is None:
@@ -108,11 +119,11 @@ def find_interpreters(
             # Only for the message: everything else that there is.
             others = (_facts(path, answers, environ) for path in _pyenv(environ, wanted=None))
             seen += [*found.values(), *(facts for facts in others if facts is not None)]
-            raise _missing(missing, seen, environ)
+            return found, _missing(missing, seen, environ)
     finally:
         if cache is not None and answers != known:
             replace_file(cache, msgspec.json.encode(answers))
-    return found
+    return found, None
 
 
 def _missing(versions: list[str], seen: Iterable[Interpreter], environ: Mapping[str, str]) -> HostError:
@@ -123,6 +134,22 @@ def _missing(versions: list[str], seen: Iterable[Interpreter], environ: Mapping[
     hint = " or ".join(f"`{tool} install {' '.join(versions)}`" for tool in ("uv python", "pyenv"))
     text = "\n    ".join([message, *lines]) if lines else message.removesuffix("; found:")
     return HostError(text, hint=f"run {hint}")
+
+
+def stand_in(version: str) -> Interpreter:
+    """What a plan takes for a Python that is missing: it runs nothing, and its identity is that of no other."""
+    return Interpreter(
+        path="",
+        version=version,
+        implementation="cpython",
+        free_threaded=version.endswith("t"),
+        abiflags="",
+        soabi="",
+        platform=sysconfig.get_platform(),
+        machine="",
+        libc="",
+        build="",
+    )
 
 
 def matches(interpreter: Interpreter, version: str) -> bool:

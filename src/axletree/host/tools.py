@@ -70,6 +70,13 @@ def find_tools(names: Iterable[str], *, environ: Mapping[str, str], cache: Path)
     return _tools({name: path for name, path in paths.items() if path is not None}, environ=environ, cache=cache)
 
 
+def _hint(name: str) -> str:
+    if name == "nvcc":
+        return "install the CUDA toolkit, and put its bin folder on PATH"
+    package = PACKAGES.get(name)
+    return f"install it (Debian and Ubuntu: apt-get install {package})" if package else "install it"
+
+
 def find_toolchain(*, cache: Path, folders: Iterable[str] = SYSTEM_PATH) -> dict[str, Tool]:
     """The compilers that stages find without declaring them; those that are there.
 

@@ -36,9 +36,27 @@ def lock(layout: StoreLayout, name: str, *, timeout: float | None = None) -> Ite
     Raises:
         StoreError: another process still held it when the time was over; says which.
     """
-    file = name if _NAME.fullmatch(name) else digest_of(name.encode())
-    with _flock(layout.locks / f"{file}.lock", layout, name=name, timeout=timeout, operation=fcntl.LOCK_EX):
+    with _flock(_path(layout, name), layout, name=name, timeout=timeout, operation=fcntl.LOCK_EX):
         yield
+
+
+def is_locked(layout: StoreLayout, name: str) -> bool:
+    """Whether somebody holds a named lock right now."""
+    try:
+        descriptor = os.open(_path(layout, name), os.O_RDWR | os.O_CLOEXEC)
+    except OSError:  # nobody ever held it; what else is wrong, whoever takes it says
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _path(layout: StoreLayout, name: str) -> Path:
+    return layout.locks / f"{name if _NAME.fullmatch(name) else digest_of(name.encode())}.lock"
 
 
 @contextlib.contextmanager

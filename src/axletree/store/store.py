@@ -125,6 +125,10 @@ class Store(StoreLayout, frozen=True):
         """Hold a named lock between processes; freed when the process dies."""
         return locks.lock(self, name, timeout=timeout)
 
+    def is_locked(self, name: str) -> bool:
+        """Whether somebody holds a named lock right now."""
+        return locks.is_locked(self, name)
+
     def scratch(self, label: str) -> Path:
         """Make a new private folder; while it and its process exist, ``gc`` keeps what is used or written."""
         return scratch.scratch(self, label)

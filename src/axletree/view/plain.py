@@ -10,7 +10,7 @@ import msgspec
 from axletree.core.events import Event, RunStarted, StageFinished, StageProgress, StageStarted
 from axletree.core.units import format_bytes, format_clock, format_duration, plural, some_lines
 from axletree.view.findings import Style, counted, finding_lines, indented, plain
-from axletree.view.state import BYTES_FROM, RunView, StageView, apply
+from axletree.view.state import BYTES_FROM, WAITS, RunView, StageView, apply
 from axletree.view.tables import printable
 
 if TYPE_CHECKING:
@@ -105,6 +105,8 @@ def plain_lines(before: RunView, event: Event, after: RunView, style: Style = pl
         return [_head(after), *download_lines(event.downloads), *warning_lines(event.findings, style)]
     if isinstance(event, StageStarted):
         again = "started again" if event.stage in before.stages and before.stages[event.stage].started else "started"
+        if event.waits:
+            return [_line(after, event, WAITS)]
         jobs = f" ({event.jobs} jobs)" if event.jobs > 1 else ""
         return [_line(after, event, again + jobs)]
     if isinstance(event, StageProgress):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import Literal
 
 import msgspec
@@ -24,7 +26,10 @@ from axletree.core.records import Metrics
 from axletree.core.values import Digest, Key, StageId
 
 MAX_SAMPLES = 512
-"""Memory samples kept for a stage; beyond it, pairs are merged into their larger one, so peaks stay."""
+"""Memory samples kept for a stage; of a long one, those of each part of its time are merged into the largest."""
+
+WAITS = "waits for the same stage of another run"
+"""What is said of a stage until it does something itself."""
 
 BYTES_FROM = 100_000
 """Progress totals from here on are bytes of a download: no build has that many steps."""
@@ -167,6 +172,7 @@ def advance(stage: StageView, event: StageStarted | StageProgress | MemorySample
             key=event.key,
             log=event.log,
             keeps=event.keeps,
+            progress=WAITS if event.waits else "",
             samples=stage.samples,
             peak_memory=stage.peak_memory,
         )
@@ -198,6 +204,18 @@ def advance(stage: StageView, event: StageStarted | StageProgress | MemorySample
 
 
 def _add_sample(samples: tuple[tuple[float, int], ...], sample: tuple[float, int]) -> tuple[tuple[float, int], ...]:
+    """Samples with a new one, at most one for each part of the time that is over, and the new one as it is."""
+    if not samples:
+        return (sample,)
+    least = (sample[0] - samples[0][0]) / (MAX_SAMPLES - 3)
+    part = 2.0 ** math.ceil(math.log2(least)) if least > 0 else math.inf  # doubles now and then, so slots nest
     if len(samples) >= MAX_SAMPLES:
-        samples = tuple(max(samples[index : index + 2], key=lambda pair: pair[1]) for index in range(0, MAX_SAMPLES, 2))
+        slots = itertools.groupby(samples, key=lambda pair: pair[0] // part)
+        samples = tuple(max(pairs, key=_memory_of) for _, pairs in slots)
+    elif len(samples) > 1 and samples[-2][0] // part == samples[-1][0] // part:
+        samples = (*samples[:-2], max(samples[-2:], key=_memory_of))
     return (*samples, sample)
+
+
+def _memory_of(sample: tuple[float, int]) -> int:
+    return sample[1]

@@ -59,7 +59,7 @@ def _fix(facts: LinkEstimate, largest: list[tuple[str, int]]) -> str:
         "use a linker script that places .nv_fatbin after .bss, or BUILD_SPLIT_CUDA if the source still supports it"
     )
     ways.append("compile host code with -mcmodel=medium, which makes it somewhat slower")
-    return "; ".join(ways)
+    return "\n".join(ways)
 
 
 def _sample(mode: str, least: int, most: int, *archs: int) -> LinkEstimate:

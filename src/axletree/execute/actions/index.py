@@ -6,6 +6,7 @@ import zipfile
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from axletree.binary.zip.records import EARLIEST
 from axletree.core.trees import Entry, make_tree
 from axletree.core.values import Digest
 from axletree.execute.context import Outcome
@@ -27,7 +28,9 @@ def run(context: ActionContext[ListingParameters]) -> Outcome:
     """
     entries: list[Entry] = []
     files: list[IndexFile] = []
-    moment = datetime.fromtimestamp(context.ingredients.epoch or 0, tz=UTC)
+    epoch = context.ingredients.epoch or EARLIEST
+    # A page made again must be the same page, so its date is the one that the user gives, or none.
+    moment = datetime.fromtimestamp(epoch, tz=UTC) if epoch > EARLIEST else None
     for name in context.request.inputs:
         if name.startswith("wheel:"):
             for wheel in context.tree(name).entries:
@@ -43,7 +46,7 @@ def run(context: ActionContext[ListingParameters]) -> Outcome:
     return Outcome(tree=tree, facts=ListingFacts(kind="index", root=context.parameters.root, files=listed))
 
 
-def describe(store: Store, wheel: Entry, moment: datetime) -> tuple[Entry, IndexFile]:
+def describe(store: Store, wheel: Entry, moment: datetime | None) -> tuple[Entry, IndexFile]:
     """The metadata file (PEP 658) and the index line of a wheel."""
     assert wheel.blob is not None  # noqa: S101 (wheels are files)
     with zipfile.ZipFile(store.blob_path(wheel.blob)) as archive:
@@ -57,6 +60,6 @@ def describe(store: Store, wheel: Entry, moment: datetime) -> tuple[Entry, Index
         sha256=wheel.blob,
         requires_python=fields.get("Requires-Python"),
         metadata_sha256=digest,
-        upload_time=moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        upload_time=None if moment is None else moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
     )
     return Entry(path=f"{wheel.path}.metadata", blob=digest, size=len(data)), line

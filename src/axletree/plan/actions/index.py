@@ -6,5 +6,5 @@ from axletree.plan.actions.listing import ListingFacts, ListingParameters
 from axletree.plan.actions.spec import ActionSpec
 
 SPEC = ActionSpec(
-    module="axletree.execute.actions.index", revision=1, parameters=ListingParameters, facts=ListingFacts, dated=True
+    module="axletree.execute.actions.index", revision=2, parameters=ListingParameters, facts=ListingFacts, dated=True
 )

@@ -219,7 +219,7 @@ COMPILER_RULES: tuple[Rule[Examined], ...] = (
         title="The C++ compiler is too old",
         references=("pytorch/pytorch: CMakeLists.txt, CMAKE_CXX_STANDARD and GCC_VERSION checks",),
         why="The source uses a newer C++ standard, or its CMake files reject the compiler.",
-        fix="$ apt-get install g++-13\n$ export CC=gcc-13 CXX=g++-13",
+        fix="$ apt-get install g++-12\n$ export CC=gcc-12 CXX=g++-12",
         check=_too_old,
         cases=lambda: (
             Case(

@@ -52,7 +52,7 @@ def _newer(facts: Examined, driver: str) -> str:
     ways = [f"update the driver to {driver} or later", "build and install for a CUDA release that the driver supports"]
     if any("GeForce" not in (gpu.name or "GeForce") for gpu in (facts.host.cuda.driver or DRIVER).gpus or ()):
         ways.insert(1, "on data-center GPUs, install cuda-compat and add its folder to LD_LIBRARY_PATH")
-    return "; or ".join(ways)
+    return "\nor ".join(ways)
 
 
 def _forward(facts: Examined) -> Iterator[Found]:
