@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ from axletree.host.grafts import graft_folders, list_libraries
 from axletree.host.interpreters import find_interpreters
 from axletree.host.shipped_data import shipped_digest
 from axletree.host.tools import Tool, find_toolchain, find_tools
+from axletree.package.libraries.build_paths import interpreter_folders
 from axletree.package.libraries.policy import PLATFORM_POLICIES
 from axletree.package.libraries.providers import LIBRARY_PROVIDERS
 from axletree.package.wheel.info import GENERATOR
@@ -292,6 +294,10 @@ def _inputs(
     return PlanInputs(
         source=source,
         environments=locked_environments(loaded, targets, interpreters),
+        interpreters={
+            version: interpreter_folders([interpreter.path, os.path.realpath(interpreter.path)])
+            for version, interpreter in interpreters.items()
+        },
         files=_files(loaded, sorted(paths), store),
         compressor=COMPRESSOR,
         generator=GENERATOR,

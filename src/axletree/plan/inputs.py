@@ -27,6 +27,8 @@ class PlanInputs(msgspec.Struct, frozen=True, kw_only=True):
     """Action -> its declaration: those that ship, and those of other distributions that the recipe names."""
     environments: dict[str, LockedEnvironment] = {}
     """Lock file name -> content."""
+    interpreters: dict[str, tuple[str, ...]] = {}
+    """Python version -> folders of its own that the interpreter of this machine lies in, as far as they are its own."""
     files: dict[str, Digest] = {}
     """Path relative to the recipe -> digest of its content, for patches and test files."""
     compressor: str = ""

@@ -112,6 +112,7 @@ def _wheel_steps(package: TargetPackage, target: Target, inputs: PlanInputs, nee
             generator=inputs.generator,
             level=DEFLATE_LEVEL,
             policy=inputs.policy,
+            interpreters=_interpreters(package, target, inputs),
         ),
         needs=needs,
     )
@@ -156,6 +157,7 @@ def _conda_steps(package: TargetPackage, target: Target, inputs: PlanInputs, nee
             generator=inputs.generator,
             level=CONDA_LEVEL,
             policy=inputs.policy,
+            interpreters=_interpreters(package, target, inputs),
         ),
         needs=needs,
     )
@@ -166,6 +168,12 @@ def _conda_steps(package: TargetPackage, target: Target, inputs: PlanInputs, nee
         parameters=AuditParameters(glibc=package.glibc, policy=inputs.policy),
         needs={"package": f"pack-conda:{package.name}"},
     )
+
+
+def _interpreters(package: TargetPackage, target: Target, inputs: PlanInputs) -> tuple[str, ...]:
+    """Folders of the interpreters that stages of a package's axes can have used."""
+    used = {each.python for each in target.environments if each.axes.items() <= package.axes.items()}
+    return tuple(sorted({folder for python in used for folder in inputs.interpreters.get(python, ())}))
 
 
 def _python(package: TargetPackage, target: Target, inputs: PlanInputs) -> dict[str, str] | None:
