@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from axletree.binary.elf.facts import ElfFacts
 
-PYTHON = "/root/.pyenv/versions/3.11.7"
+PYTHON = "/home/ada/.pyenv/versions/3.11.7"
 BUILD = f"/srv/store/environments/{'0123456789ab' * 2}/lib"
 VENDOR = "/opt/rocm/lib"
 CODE = """\
@@ -105,8 +105,8 @@ def test_the_audit_is_silent_where_only_the_interpreter_was_searched(maker: str,
 
 
 def test_another_interpreter_is_none_of_the_build(tmp_path: Path) -> None:
-    extension = compiled(tmp_path, "gcc", "/root/.pyenv/versions/3.12.1/lib")
+    extension = compiled(tmp_path, "gcc", "/home/ada/.pyenv/versions/3.12.1/lib")
     wheel, log = packed(tmp_path, extension)
-    assert module_in(wheel).runpath == ("/root/.pyenv/versions/3.12.1/lib",)
+    assert module_in(wheel).runpath == ("/home/ada/.pyenv/versions/3.12.1/lib",)
     assert "removed" not in log
     assert "dist/rpath-absolute" in rules(wheel)

@@ -6,7 +6,7 @@ import pytest
 
 from axletree.package.libraries.build_paths import build_paths, interpreter_folders
 
-PYTHON = "/root/.pyenv/versions/3.11.7"
+PYTHON = "/home/ada/.pyenv/versions/3.11.7"
 WORK = "0123456789abcdef01234567"
 
 
@@ -43,7 +43,7 @@ def test_entries_of_the_build(entry: str) -> None:
     "entry",
     [
         f"{PYTHON}-debug/lib",
-        "/root/.pyenv/versions/3.12.1/lib",
+        "/home/ada/.pyenv/versions/3.12.1/lib",
         "/usr/lib",
         "/opt/vendor/lib",
         "/home/u/work/project/lib",

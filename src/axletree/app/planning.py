@@ -24,7 +24,7 @@ from axletree.core.records import Interpreter, LocalFacts, StageRecord
 from axletree.core.secrets import looks_secret
 from axletree.core.values import Digest, StageId
 from axletree.host import machine
-from axletree.host.grafts import graft_folders, list_libraries
+from axletree.host.grafts import graft_folders, libraries_digest, list_libraries
 from axletree.host.interpreters import find_interpreters
 from axletree.host.shipped_data import shipped_digest
 from axletree.host.tools import Tool, find_toolchain, find_tools
@@ -304,10 +304,18 @@ def _inputs(
         driver_libraries=registry.driver_libraries(),
         policy=shipped_digest(PLATFORM_POLICIES),
         providers=shipped_digest(LIBRARY_PROVIDERS),
-        libraries={key: list_libraries(rules.graft, graft_folders(rules)) for key, rules in relocations.items()},
+        libraries={
+            key: list_libraries(rules.graft, graft_folders(rules.graft_from)) for key, rules in relocations.items()
+        },
+        host_libraries=_host_libraries(targets),
         clients=client_versions(targets),
         **conda_inputs(targets),
     )
+
+
+def _host_libraries(targets: Iterable[Target]) -> str:
+    bundled = any(package.bundle for target in targets for package in target.packages)
+    return libraries_digest(graft_folders()) if bundled else ""
 
 
 def _files(loaded: LoadedRecipe, paths: Iterable[str], store: Store) -> dict[str, Digest]:

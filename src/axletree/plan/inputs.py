@@ -43,6 +43,8 @@ class PlanInputs(msgspec.Struct, frozen=True, kw_only=True):
     """Digest of the lists of library providers: part of what audits say."""
     libraries: dict[tuple[str, ...], dict[str, str]] = {}
     """What a relocation may graft, by its patterns and folders -> SONAME -> SHA-256 of this machine's library."""
+    host_libraries: str = ""
+    """Digest of the names, sizes and dates of this machine's libraries, where a package takes in what it needs."""
     clients: dict[str, str] = {}
     """Installer -> version, for tests."""
     platform: str = ""

@@ -21,6 +21,7 @@ from axletree.plan.actions.pack_conda import CondaParameters
 from axletree.plan.actions.pack_zip import ZipParameters
 from axletree.plan.actions.packages import AuditParameters, Described, Taken, TreePart
 from axletree.plan.actions.test import CarriedFile, ClientTestParameters, WantedPackage
+from axletree.plan.relocation import bundling_step
 from axletree.plan.siblings import conda_called, conda_pins, dependents, run_exports
 from axletree.plan.step import Step
 
@@ -101,13 +102,19 @@ def _part(package: TargetPackage, target: Target, form: Format) -> TreePart:
 
 
 def _wheel_steps(package: TargetPackage, target: Target, inputs: PlanInputs, needs: dict[str, str]) -> Iterator[Step]:
+    part = _part(package, target, "wheel")
+    if package.bundle:
+        bundling = bundling_step(package, part, inputs, needs)
+        yield bundling
+        needs = {"tree": bundling.name}
+        part = TreePart(package=package.name, siblings={package.name: Taken(files=("**",))})
     yield Step(
         name=f"pack:{package.name}",
         action="pack",
         axes=package.axes,
         parameters=WheelParameters(
             package=_described(package, target),
-            part=_part(package, target, "wheel"),
+            part=part,
             compressor=inputs.compressor,
             generator=inputs.generator,
             level=DEFLATE_LEVEL,
