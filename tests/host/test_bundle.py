@@ -6,19 +6,24 @@ import json
 import sys
 import sysconfig
 import zipfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 
+from axletree.app.recipes import LoadedRecipe
+from axletree.app.stated import stated
 from axletree.binary.elf.facts import read_elf
 from axletree.check.audit import audit_buffer
 from axletree.core.events import StageFinished
-from axletree.core.records import StageRecord
+from axletree.core.records import LocalFacts, StageRecord
+from axletree.core.values import StageId
 from axletree.host.grafts import graft_folders, libraries_digest
 from axletree.host.shipped_data import read_shipped, shipped_digest
 from axletree.package.libraries.policy import PLATFORM_POLICIES
 from axletree.package.libraries.providers import LIBRARY_PROVIDERS
+from axletree.plan.actions.audit import WheelAuditParameters
 from axletree.plan.actions.pack import WheelParameters
 from axletree.plan.actions.packages import Described, Taken, TreePart
 from axletree.plan.actions.relocate import Bundled, RelocateFacts, RelocateParameters
@@ -27,12 +32,12 @@ from axletree.recipe.relocation import Relocate
 from axletree.store.store import Store
 from support.clean_host import run_clean
 from support.elfs import need, run
+from support.recipes import recipe_of
 from support.requests import run_action
 from support.store import write_files
+from support.targets import plan_of, targets_at
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from axletree.core.values import Digest
 
 NAME = f"_core{sysconfig.get_config_var('EXT_SUFFIX')}"
@@ -166,6 +171,56 @@ def test_a_library_that_the_recipe_says_somebody_brings_is_left(store: Store, so
     facts = facts_of(record, RelocateFacts)
     assert facts.grafts == ()
     assert ("libreadline.so.8", "Lines") in facts.outside
+
+
+RECIPE = """\
+name = "small"
+version = "1.0"
+source = { path = "src" }
+[stages.lib]
+action = "run"
+commands = ["make"]
+[stages.tree]
+action = "relocate"
+inputs = ["lib"]
+[stages.tree.relocate]
+graft = ["libx.so*"]
+graft-to = "small.libs"
+[packages.small]
+from = "lib"
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        (RECIPE, "set packages.small.bundle = true (small.toml:13), or "),
+        (
+            RECIPE.replace('from = "lib"', 'from = "tree"'),
+            "add the library to stages.tree.relocate.graft (small.toml:11), or ",
+        ),
+    ],
+)
+def test_in_a_build_the_fix_is_a_line_of_the_recipe(
+    store: Store, source: Digest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, fix: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.toml").write_text(text)
+    loaded = LoadedRecipe(recipe=recipe_of(text), path=Path("small.toml"), companion=Path("small"))
+    (target,) = targets_at(text)
+    stage = plan_of(text).stages[StageId("audit:small")]
+    tree = store.ingest(packed(store, source, tmp_path / "wheels").parent)
+    parameters = WheelAuditParameters(
+        policy=shipped_digest(PLATFORM_POLICIES), providers=shipped_digest(LIBRARY_PROVIDERS)
+    )
+    for local, wanted in (
+        (LocalFacts(stated=stated(loaded, target, stage)), fix),
+        (LocalFacts(), "copy the library into the wheel (`axletree repair`), or "),
+    ):
+        failed = run_action(store, "audit", parameters, {"wheel": tree}, local=local)
+        assert isinstance(failed, StageFinished)
+        (found,) = [each for each in failed.findings if each.rule == "dist/needed-unresolved"]
+        assert (found.fix or "").startswith(wanted)
 
 
 def test_libraries_that_changed_since_planning_stop_it(store: Store, source: Digest) -> None:
