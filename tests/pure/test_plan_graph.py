@@ -12,6 +12,7 @@ from axletree.core.errors import RecipeError
 from axletree.core.values import StageId
 from axletree.plan.actions.patch import PatchParameters
 from axletree.plan.actions.project import CommandParameters
+from axletree.plan.actions.relocate import RelocateParameters
 from axletree.plan.graph import build_plan
 from support.targets import MANY, ids, inputs_of, parameters_of, plan_of, recipe_texts, targets_at
 
@@ -202,3 +203,24 @@ def test_each_variant_alone_has_the_same_stages_as_in_the_whole(text: str) -> No
         for stage in part.stages.values():
             assert stage.needs == plan.stages[stage.id].needs
             assert stage.step == plan.stages[stage.id].step
+
+
+def test_a_bundled_package_is_packed_from_a_tree_of_its_own() -> None:
+    plan = plan_of(PATCHED.replace('from = "lib"', 'from = "lib"\nformats = ["wheel", "zip"]\nbundle = true'))
+    names = [stage for stage in ids(plan) if stage.endswith("[cpu]")]
+    assert [name for name in names if name.startswith(("bundle", "pack"))] == [
+        "bundle:s[cpu]",
+        "pack:s[cpu]",
+        "pack-zip:s[cpu]",
+    ]
+    assert plan.stages[StageId("bundle:s[cpu]")].needs == {"tree": "lib[cpu]"}
+    assert plan.stages[StageId("pack:s[cpu]")].needs == {"tree": "bundle:s[cpu]"}
+    assert plan.stages[StageId("pack-zip:s[cpu]")].needs == {"tree": "lib[cpu]"}
+    assert parameters_of(plan, "bundle:s[cpu]", RelocateParameters).relocate.graft_to == "s.libs"
+
+
+def test_the_libraries_of_the_machine_are_known_to_what_bundles_only() -> None:
+    text = PATCHED.replace('from = "lib"', 'from = "lib"\nbundle = true')
+    one, other = plan_of(text, host_libraries="1"), plan_of(text, host_libraries="2")
+    changed = [stage for stage in one.stages if one.stages[stage].step != other.stages[stage].step]
+    assert changed == ["bundle:s[cpu]", "bundle:s[cu130]"]

@@ -91,6 +91,7 @@ def test_what_cannot_change_a_result_is_in_no_key(addition: str) -> None:
         ({"compressor": "zlib-ng 2.2"}, ["pack:"]),
         ({"generator": "axletree 99"}, ["pack:"]),
         ({"policy": digest_of(b"other")}, ["pack:", "audit:"]),
+        ({"interpreters": {"3.12": ("/opt/python/3.12",)}}, [f"pack:small[py312-{gpu}]" for gpu in ("cpu", "cu130")]),
         ({"driver_libraries": ("libcuda.so.*",)}, ["audit:"]),
         ({"clients": {"pip": "26.1", "uv": "0.9"}}, ["test:smoke:pip"]),
     ],

@@ -16,6 +16,7 @@ from axletree.package.libraries.providers import Provider
 from axletree.package.relocation.layout import RelocatedTree, lay_out, unversioned
 from axletree.package.relocation.links import LinkChanges, plan_links
 from axletree.package.relocation.proof import build_path_problems, loading_problems
+from axletree.package.relocation.taken import idle_patterns, taken_in, taken_text
 from axletree.package.relocation.texts import edit_texts
 from axletree.recipe.relocation import Relocate, TextEdit
 
@@ -25,6 +26,9 @@ PROVIDERS = (
         name="cublas", distributions=("nvidia-cublas",), sonames=("libcublas.so*",), folders=("nvidia/cublas/lib",)
     ),
     Provider(name="NVIDIA driver", kind="driver", sonames=("libcuda.so.1",)),
+    Provider(name="desktop of the machine", kind="host", sonames=("libfreetype.so.*",)),
+    Provider(name="MPI of the machine", kind="host", exclusive=True, sonames=("libmpi.so.*",)),
+    Provider(name="intel-openmp", distributions=("intel-openmp",), sonames=("libiomp5.so",)),
 )
 
 
@@ -204,6 +208,10 @@ MACHINE = {
     "libonnx.so.1": elf("libprotobuf.so.32", soname="libonnx.so.1", runpath="/usr/lib/onnx"),
     "libprotobuf.so.32": elf("libc.so.6", soname="libprotobuf.so.32"),
     "libgomp.so.1": elf("libc.so.6", soname="libgomp.so.1"),
+    "libfreetype.so.6": elf("libpng.so.16", soname="libfreetype.so.6"),
+    "libpng.so.16": elf("libc.so.6", soname="libpng.so.16"),
+    "libmpi.so.40": elf("libc.so.6", soname="libmpi.so.40"),
+    "libiomp5.so": elf("libc.so.6", soname="libiomp5.so"),
 }
 
 
@@ -220,7 +228,11 @@ def hashed(soname: str) -> str:
 
 
 def plan(
-    files: dict[str, ElfFacts], rules: Relocate, *, siblings: dict[str, ElfFacts] | None = None
+    files: dict[str, ElfFacts],
+    rules: Relocate,
+    *,
+    siblings: dict[str, ElfFacts] | None = None,
+    required: frozenset[str] | None = None,
 ) -> tuple[RelocatedTree, LinkChanges]:
     tree = make_tree([file(path) for path in files])
     layout = lay_out(tree, rules, files)
@@ -234,6 +246,7 @@ def plan(
         providers=PROVIDERS,
         find=find,
         searched=("/lib",),
+        required=required,
     )
     return layout, links
 
@@ -285,6 +298,99 @@ def test_names_paths_and_grafts_of_a_tree() -> None:
     assert links.opens == {"libtorch/lib/libtorch_cpu.so": ("libextra.so",)}
     assert links.cut == ("/build/lib", "/usr/local/cuda/lib64")
     assert set(links.inside) == {"libfmt.so.9", "libgomp.so.1", "libonnx.so.1", "libprotobuf.so.32"}
+
+
+def bundled(*needed: str, requires: tuple[str, ...] = (), **facts: str) -> LinkChanges:
+    """What changes where a package with one extension module takes along what it needs."""
+    files = {"small/_core.so": elf(*needed, **facts)}
+    return plan(files, Relocate(graft_to="small.libs"), required=frozenset(requires))[1]
+
+
+def test_a_bundled_package_takes_in_what_it_needs_with_what_that_needs() -> None:
+    links = bundled("libonnx.so.1", "libc.so.6")
+    onnx, protobuf = map(hashed, ("libonnx.so.1", "libprotobuf.so.32"))
+    assert links.changes == {
+        "small/_core.so": ElfChange(rpath=("$ORIGIN/../small.libs",), replace_needed={"libonnx.so.1": onnx}),
+        f"small.libs/{onnx}": ElfChange(
+            rpath=("$ORIGIN",), soname=onnx, replace_needed={"libprotobuf.so.32": protobuf}
+        ),
+        f"small.libs/{protobuf}": ElfChange(soname=protobuf),
+    }
+    assert [each.soname for each in links.outside] == ["libc.so.6"]
+
+
+@pytest.mark.parametrize(
+    ("soname", "requires", "owner"),
+    [
+        ("libiomp5.so", ("intel-openmp",), "intel-openmp"),
+        ("libcublas.so.12", ("nvidia-cublas",), "cublas"),
+        ("libcuda.so.1", (), "NVIDIA driver"),
+        ("libmpi.so.40", (), "MPI of the machine"),
+        ("libstdc++.so.6", (), "platform"),
+        ("libpython3.11.so.1.0", (), "Python"),
+    ],
+)
+def test_a_bundled_package_leaves_to_others_what_they_bring(soname: str, requires: tuple[str, ...], owner: str) -> None:
+    links = bundled(soname, requires=requires)
+    assert links.grafts == ()
+    assert [(each.soname, each.owner) for each in links.outside] == [(soname, owner)]
+
+
+@pytest.mark.parametrize("soname", ["libiomp5.so", "libfreetype.so.6"])
+def test_a_bundled_package_takes_in_what_others_could_bring_and_do_not(soname: str) -> None:
+    assert soname in {graft.library.soname for graft in bundled(soname).grafts}
+
+
+def test_a_bundled_package_goes_on_searching_its_own_folders() -> None:
+    """What its files open by name at run time is not known."""
+    links = bundled("libfmt.so.9", runpath="$ORIGIN/plugins:/build/lib")
+    assert links.changes["small/_core.so"].rpath == ("$ORIGIN/plugins", "$ORIGIN/../small.libs")
+    assert links.cut == ("/build/lib",)
+
+
+def test_a_bundled_package_names_what_is_nowhere() -> None:
+    with pytest.raises(IntegrityError) as caught:
+        bundled("libgone.so.1")
+    (problem,) = caught.value.problems
+    assert (problem.file, problem.key) == ("small/_core.so", "libgone.so.1")
+    assert problem.hint == "searched /lib; install it, or name who provides it"
+
+
+def test_a_library_of_the_desktop_is_taken_in_where_it_is_listed() -> None:
+    files = {"small/_ft.so": elf("libfreetype.so.6")}
+    _, links = plan(files, Relocate(graft=("libfreetype.so*", "libpng*"), graft_to="small.libs"))
+    assert [graft.library.soname for graft in links.grafts] == ["libfreetype.so.6", "libpng.so.16"]
+    _, links = plan(files, Relocate(graft=("libpng*",), graft_to="small.libs"))
+    assert [(each.soname, each.owner) for each in links.outside] == [("libfreetype.so.6", "desktop of the machine")]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "said"),
+    [
+        ("libmpi.so*", ("warning", "graft takes nothing in: libmpi.so.40 is left to MPI of the machine")),
+        ("libstdc++*", ("warning", "graft takes nothing in: libstdc++.so.6 is left to platform")),
+        ("libfnt.so*", ("info", "graft takes nothing in: no file of the tree needs such a library")),
+        ("libown*", None),
+        ("libfmt*", None),
+    ],
+)
+def test_a_pattern_that_takes_nothing_in_is_told(pattern: str, said: tuple[str, str] | None) -> None:
+    files = {
+        "small/_core.so": elf("libmpi.so.40", "libfmt.so.9", "libown.so"),
+        "small/libown.so": elf("libc.so.6", soname="libown.so"),
+    }
+    rules = Relocate(graft=("libfmt.so*", *([pattern] if pattern != "libfmt*" else [])), graft_to="small.libs")
+    _, links = plan(files, rules)
+    found = [(each.severity, each.message) for each in idle_patterns(links, rules, files.values())]
+    assert found == ([said] if said else [])
+
+
+def test_what_is_taken_in_is_listed_with_its_size() -> None:
+    (finding,) = taken_in(bundled("libfmt.so.9", "libonnx.so.1").grafts, Relocate(graft_to="small.libs"))
+    assert finding.evidence[0] == "libfmt.so.9: /usr/lib/libfmt.so.9, 1 B"
+    text = taken_text(bundled("libfmt.so.9").grafts)
+    assert text == "takes in 1 library, 1 B: libfmt.so.9 (/usr/lib/libfmt.so.9, 1 B)"
+    assert list(taken_in((), Relocate())) == []
 
 
 def relocated_facts() -> dict[str, ElfFacts]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,10 +26,11 @@ from axletree.core.records import Interpreter, LocalFacts, StageRecord
 from axletree.core.secrets import looks_secret
 from axletree.core.values import Digest, StageId
 from axletree.host import machine
-from axletree.host.grafts import graft_folders, list_libraries
+from axletree.host.grafts import graft_folders, libraries_digest, list_libraries
 from axletree.host.interpreters import look_for_interpreters, stand_in
 from axletree.host.shipped_data import shipped_digest
 from axletree.host.tools import Tool, find_toolchain, find_tools
+from axletree.package.libraries.build_paths import interpreter_folders
 from axletree.package.libraries.policy import PLATFORM_POLICIES
 from axletree.package.libraries.providers import LIBRARY_PROVIDERS
 from axletree.package.wheel.info import GENERATOR
@@ -310,6 +312,10 @@ def _inputs(
     return PlanInputs(
         source=source,
         environments=locked_environments(loaded, targets, interpreters),
+        interpreters={
+            version: interpreter_folders([interpreter.path, os.path.realpath(interpreter.path)])
+            for version, interpreter in interpreters.items()
+        },
         files=_files(loaded, sorted(paths), store),
         compressor=COMPRESSOR,
         generator=GENERATOR,
@@ -320,6 +326,11 @@ def _inputs(
         clients=clients,
         **conda_inputs(targets),
     )
+
+
+def _host_libraries(targets: Iterable[Target]) -> str:
+    bundled = any(package.bundle for target in targets for package in target.packages)
+    return libraries_digest(graft_folders()) if bundled else ""
 
 
 def _files(loaded: LoadedRecipe, paths: Iterable[str], store: Store) -> dict[str, Digest]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from axletree.app.recipes import problem_at
-from axletree.core.stated import Expected, Stated, Wanted
+from axletree.core.stated import TAKEN_ALONG, Expected, Stated, Wanted
+from axletree.plan.actions.audit import WheelAuditParameters
 from axletree.plan.actions.pack import WheelParameters
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ _OF_PACKAGE = ("local", "requires-python", "requires")
 
 
 def stated(loaded: LoadedRecipe, target: Target, stage: PlannedStage) -> Stated:
-    """Where a recipe says what of the package that a stage packs; nothing of other stages.
+    """Where a recipe says what of the package that a stage packs or audits; nothing of other stages.
 
     Args:
         loaded: the recipe.
@@ -31,9 +32,13 @@ def stated(loaded: LoadedRecipe, target: Target, stage: PlannedStage) -> Stated:
         stage: of the plan.
     """
     parameters = stage.step.parameters
-    if not isinstance(parameters, WheelParameters):
+    if isinstance(parameters, WheelParameters):
+        name = parameters.package.name
+    elif isinstance(parameters, WheelAuditParameters):
+        name = stage.step.name.partition(":")[2]
+    else:
         return Stated()
-    return _stated(loaded, next(each for each in target.packages if each.name == parameters.package.name))
+    return _stated(loaded, next(each for each in target.packages if each.name == name))
 
 
 def expected(loaded: LoadedRecipe, target: Target, stage: PlannedStage) -> tuple[Expected, ...]:
@@ -87,8 +92,17 @@ def _stated(loaded: LoadedRecipe, package: TargetPackage) -> Stated:
         "name": _place(loaded, table),
         "version": _place(loaded, ("version",)),
         **{key: _place(loaded, (*table, key)) for key in _OF_PACKAGE},
+        TAKEN_ALONG: _place(loaded, _taking_along(loaded, package)),
     }
     return Stated(stage=package.stage, places=places)
+
+
+def _taking_along(loaded: LoadedRecipe, package: TargetPackage) -> tuple[str, ...]:
+    """The key that takes libraries along with a package: that of the relocation that it is packed from, or its own."""
+    stage = loaded.recipe.stages.get(package.stage or "")
+    if package.stage is not None and stage is not None and stage.action == "relocate":
+        return ("stages", package.stage, "relocate", "graft")
+    return ("packages", package.name, "bundle")
 
 
 def _place(loaded: LoadedRecipe, path: tuple[str, ...]) -> Problem:

@@ -6,6 +6,9 @@ import msgspec
 
 from axletree.core.errors import Problem
 
+TAKEN_ALONG = "taken-along"
+"""Among the places of a package: the key by which it takes libraries of the build machine along."""
+
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """What a recipe says of a package."""

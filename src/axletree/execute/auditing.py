@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from axletree.core.errors import StageError
+from axletree.core.stated import TAKEN_ALONG, Stated
 from axletree.core.trees import Entry, make_tree
 from axletree.core.values import canonical_json
 from axletree.execute.context import Outcome
@@ -12,7 +15,27 @@ from axletree.view.findings import finding_lines
 
 if TYPE_CHECKING:
     from axletree.check.audit import AuditReport
+    from axletree.core.errors import Problem
+    from axletree.core.findings import Finding
     from axletree.execute.context import Context
+
+
+def with_recipe_keys(context: Context, report: AuditReport) -> AuditReport:
+    """The same report, whose fixes are lines of the recipe that the wheel was built by."""
+    place = (context.request.local.stated or Stated()).places.get(TAKEN_ALONG)
+    if place is None or place.key is None:
+        return report
+    findings = tuple(_with_key(each, place, place.key) for each in report.findings)
+    return msgspec.structs.replace(report, findings=findings)
+
+
+def _with_key(finding: Finding, place: Problem, key: str) -> Finding:
+    if finding.rule != "dist/needed-unresolved":
+        return finding
+    at = f"{place.file}:{place.line}" if place.line is not None else place.file
+    asked = f"set {key} = true" if key.endswith(".bundle") else f"add the library to {key}"
+    fix = f"{asked} ({at}), or name the distribution that provides it in provided-by and require it"
+    return msgspec.structs.replace(finding, fix=fix)
 
 
 def judged(context: Context, report: AuditReport) -> Outcome:

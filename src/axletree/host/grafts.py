@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from axletree.binary.elf.facts import ElfFacts
     from axletree.host.libraries import FoundLibrary
     from axletree.package.libraries.graft import Find
-    from axletree.recipe.relocation import Relocate
 
 _LICENCES = Path("/usr/share/doc")
 """Where Debian's packages have the licences of what they hold (Debian Policy 12.5)."""
@@ -41,9 +41,31 @@ def library_finder(folders: Sequence[Path]) -> Find:
     return find
 
 
-def graft_folders(rules: Relocate) -> tuple[Path, ...]:
-    """Where a relocation looks for libraries of this machine: not in ``LD_LIBRARY_PATH``, which is in no key."""
-    return search_folders(map(Path, rules.graft_from), variable=False)
+def graft_folders(more: Iterable[str] = ()) -> tuple[Path, ...]:
+    """Where a relocation looks for libraries of this machine: not in ``LD_LIBRARY_PATH``, which is in no key.
+
+    Args:
+        more: folders that come first.
+    """
+    return search_folders(map(Path, more), variable=False)
+
+
+def libraries_digest(folders: Iterable[Path]) -> str:
+    """A digest that changes with the libraries in some folders: of their names, sizes and dates, which packages set.
+
+    To read thousands of libraries, of which a package needs a few, would take longer than to bundle it again.
+    """
+    digest = hashlib.sha256()
+    for folder in folders:
+        try:
+            paths = sorted(path for path in folder.iterdir() if ".so" in path.name)
+        except OSError:
+            continue  # the loader passes over it too
+        for path in paths:
+            with suppress(OSError):  # a link that leads nowhere
+                status = path.stat()
+                digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
 
 
 def list_libraries(patterns: Iterable[str], folders: Iterable[Path]) -> dict[str, str]:

@@ -27,6 +27,8 @@ class PlanInputs(msgspec.Struct, frozen=True, kw_only=True):
     """Action -> its declaration: those that ship, and those of other distributions that the recipe names."""
     environments: dict[str, LockedEnvironment] = {}
     """Lock file name -> content."""
+    interpreters: dict[str, tuple[str, ...]] = {}
+    """Python version -> folders of its own that the interpreter of this machine lies in, as far as they are its own."""
     files: dict[str, Digest] = {}
     """Path relative to the recipe -> digest of its content, for patches and test files."""
     compressor: str = ""
@@ -41,6 +43,8 @@ class PlanInputs(msgspec.Struct, frozen=True, kw_only=True):
     """Digest of the lists of library providers: part of what audits say."""
     libraries: dict[tuple[str, ...], dict[str, str]] = {}
     """What a relocation may graft, by its patterns and folders -> SONAME -> SHA-256 of this machine's library."""
+    host_libraries: str = ""
+    """Digest of the names, sizes and dates of this machine's libraries, where a package takes in what it needs."""
     clients: dict[str, str] = {}
     """Installer -> version, for tests."""
     platform: str = ""

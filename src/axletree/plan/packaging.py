@@ -21,6 +21,7 @@ from axletree.plan.actions.pack_conda import CondaParameters
 from axletree.plan.actions.pack_zip import ZipParameters
 from axletree.plan.actions.packages import AuditParameters, Described, Taken, TreePart
 from axletree.plan.actions.test import CarriedFile, ClientTestParameters, WantedPackage
+from axletree.plan.relocation import bundling_step
 from axletree.plan.siblings import conda_called, conda_pins, dependents, run_exports
 from axletree.plan.step import Step
 
@@ -101,17 +102,24 @@ def _part(package: TargetPackage, target: Target, form: Format) -> TreePart:
 
 
 def _wheel_steps(package: TargetPackage, target: Target, inputs: PlanInputs, needs: dict[str, str]) -> Iterator[Step]:
+    part = _part(package, target, "wheel")
+    if package.bundle:
+        bundling = bundling_step(package, part, inputs, needs)
+        yield bundling
+        needs = {"tree": bundling.name}
+        part = TreePart(package=package.name, siblings={package.name: Taken(files=("**",))})
     yield Step(
         name=f"pack:{package.name}",
         action="pack",
         axes=package.axes,
         parameters=WheelParameters(
             package=_described(package, target),
-            part=_part(package, target, "wheel"),
+            part=part,
             compressor=inputs.compressor,
             generator=inputs.generator,
             level=DEFLATE_LEVEL,
             policy=inputs.policy,
+            interpreters=_interpreters(package, target, inputs),
         ),
         needs=needs,
     )
@@ -156,6 +164,7 @@ def _conda_steps(package: TargetPackage, target: Target, inputs: PlanInputs, nee
             generator=inputs.generator,
             level=CONDA_LEVEL,
             policy=inputs.policy,
+            interpreters=_interpreters(package, target, inputs),
         ),
         needs=needs,
     )
@@ -166,6 +175,12 @@ def _conda_steps(package: TargetPackage, target: Target, inputs: PlanInputs, nee
         parameters=AuditParameters(glibc=package.glibc, policy=inputs.policy),
         needs={"package": f"pack-conda:{package.name}"},
     )
+
+
+def _interpreters(package: TargetPackage, target: Target, inputs: PlanInputs) -> tuple[str, ...]:
+    """Folders of the interpreters that stages of a package's axes can have used."""
+    used = {each.python for each in target.environments if each.axes.items() <= package.axes.items()}
+    return tuple(sorted({folder for python in used for folder in inputs.interpreters.get(python, ())}))
 
 
 def _python(package: TargetPackage, target: Target, inputs: PlanInputs) -> dict[str, str] | None:

@@ -264,6 +264,9 @@ class Package(Table, frozen=True, kw_only=True):
             description="Whether name, version, `requires-python` and `requires` override different values in the built metadata; otherwise a difference is an error."
         ),
     ] = False
+    bundle: Annotated[
+        bool, Meta(description="Whether the wheel takes along libraries of the host that it needs and nobody provides.")
+    ] = False
     index: Annotated[
         str, Meta(description="Index root inside the output folder, such as `torch-{torch.minor}/{gpu}`.")
     ] = "."

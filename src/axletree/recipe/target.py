@@ -144,6 +144,8 @@ class TargetPackage(msgspec.Struct, frozen=True, kw_only=True):
     """``None`` where it is no conda package."""
     relabel: bool = False
     """Whether the recipe's word counts where what was built says otherwise."""
+    bundle: bool = False
+    """Whether its wheel takes in the libraries of this machine that it needs and nobody else brings."""
 
 
 class TargetTest(msgspec.Struct, frozen=True, kw_only=True):
@@ -207,10 +209,7 @@ def resolve(recipe: Recipe, variant: Variant, *, version: str | None = None) -> 
 
 
 def lock_name(environment: str, values: AxisValues, recipe_axes: Mapping[str, Sequence[str]]) -> str:
-    """File name of an environment's lock for the values of its own axes.
-
-    PEP 751 allows ``pylock.<name>.toml`` with no dot inside the name, so dots are written as underscores.
-    """
+    """File name of an environment's lock for the values of its own axes; PEP 751 allows no dot inside the name."""
     suffix = variant_id(values, recipe_axes)
     name = f"{environment}-{suffix}" if suffix else environment
     return f"pylock.{name.replace('.', '_')}.toml"
@@ -366,6 +365,7 @@ def _package(recipe: Recipe, name: str, package: Package, values: AxisValues) ->
         provided_by=package.provided_by,
         conda=_conda(recipe, package, text) if "conda" in package.formats else None,
         relabel=package.relabel,
+        bundle=package.bundle,
     )
 
 

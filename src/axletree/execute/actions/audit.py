@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from axletree.check.audit import audit_buffer
-from axletree.execute.auditing import judged
+from axletree.execute.auditing import judged, with_recipe_keys
 from axletree.host.archive import map_file
 from axletree.host.shipped_data import read_shipped
 from axletree.package.libraries.policy import PLATFORM_POLICIES
@@ -36,4 +36,4 @@ def run(context: ActionContext[WheelAuditParameters]) -> Outcome:
             glibc=parameters.glibc,
             hashes="all",
         )
-    return judged(context, report)
+    return judged(context, with_recipe_keys(context, report))

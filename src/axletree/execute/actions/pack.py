@@ -12,6 +12,7 @@ from axletree.core.errors import StageError
 from axletree.core.units import some_of
 from axletree.execute.context import Outcome
 from axletree.execute.packing import as_distribution, blob_chunks, content_of, metadata_of, tags_of, with_bill
+from axletree.execute.search_paths import without_build_paths
 from axletree.host.archive import write_wheel_file
 from axletree.package.wheel.info import WheelInfo
 from axletree.package.wheel.names import WheelName
@@ -38,7 +39,7 @@ def run(context: ActionContext[WheelParameters]) -> Outcome:
         StageError: nothing is left for the package, or links are.
     """
     package = context.parameters.package
-    content = content_of(context, context.parameters.part)
+    content = without_build_paths(context, content_of(context, context.parameters.part))
     targets = as_distribution(content, name=package.name, version=package.version, prefix=package.prefix)
     _no_links(content, targets)
     tags = tags_of(context, content, targets)

@@ -22,6 +22,7 @@ from axletree.execute.packing import (
     tags_of,
     with_bill,
 )
+from axletree.execute.search_paths import without_build_paths
 from axletree.execute.stage_venvs import interpreter_for
 from axletree.host.conda import write_conda_file
 from axletree.host.conda_pyc import compile_pyc
@@ -56,7 +57,7 @@ def run(context: ActionContext[CondaParameters]) -> Outcome:
         StageError: nothing is left for the package, or its layout does not fit the tree.
     """
     wanted = context.parameters.conda
-    content = content_of(context, context.parameters.part)
+    content = without_build_paths(context, content_of(context, context.parameters.part))
     if _is_distribution(content, wanted.layout, context):
         package, files, python = _distribution(context, content)
     else:

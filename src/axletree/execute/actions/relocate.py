@@ -19,6 +19,7 @@ from axletree.binary.elf.facts import is_elf, read_elf
 from axletree.core.errors import IntegrityError, Problem
 from axletree.core.trees import Entry, make_tree
 from axletree.core.units import format_bytes, some_of
+from axletree.execute.bundling import divided, required_by, stated_providers
 from axletree.execute.context import Outcome
 from axletree.host.archive import map_file
 from axletree.host.edit import edit_elf
@@ -31,6 +32,7 @@ from axletree.package.libraries.providers import LIBRARY_PROVIDERS
 from axletree.package.relocation.layout import RelocatedTree, lay_out
 from axletree.package.relocation.links import LinkChanges, plan_links
 from axletree.package.relocation.proof import build_path_problems, loading_problems
+from axletree.package.relocation.taken import idle_patterns, taken_in, taken_text
 from axletree.package.relocation.texts import edit_texts
 from axletree.package.sbom.read import read_bundled
 from axletree.package.sbom.write import TREE_SBOM_NAME, Component, render_sbom
@@ -70,18 +72,19 @@ def run(context: ActionContext[RelocateParameters]) -> Outcome:
         IntegrityError: a library that is needed can't be had, an edit does not fit, something of the build machine is
             left, or a file would not load. Names all that the same step found.
     """
-    rules = context.parameters.relocate
+    rules, bundled = context.parameters.relocate, context.parameters.bundled
     trees = _read_trees(context)
     layout = lay_out(trees.own, rules, trees.elfs, beside=trees.beside)
     now = {path: trees.elfs[entry.path] for path, entry in layout.entries.items() if entry.path in trees.elfs}
-    folders = graft_folders(rules)
+    folders = graft_folders(rules.graft_from)
     links = plan_links(
         now,
         layout,
         rules,
         siblings=trees.beside_elfs,
         system=promised_libraries(now, read_shipped(MANYLINUX_POLICIES), single_machine(now)),
-        providers=read_shipped(LIBRARY_PROVIDERS),
+        providers=(*stated_providers(bundled), *read_shipped(LIBRARY_PROVIDERS)),
+        required=None if bundled is None else required_by(context, bundled, trees.own, folders),
         find=_pinned(library_finder(folders), context.parameters.libraries, rules.graft),
         searched=[str(folder) for folder in folders],
     )
@@ -94,11 +97,15 @@ def run(context: ActionContext[RelocateParameters]) -> Outcome:
     leaks = _prove(context, entries, trees, links)
     _say(context, layout, links)
     tree = context.store.put_tree(make_tree(entries.values()))
-    return Outcome(tree=tree, facts=_facts(layout, links, cmake, texts, leaks))
+    findings = (*taken_in(links.grafts, rules), *idle_patterns(links, rules, now.values()))
+    return Outcome(tree=tree, facts=_facts(layout, links, cmake, texts, leaks), findings=findings)
 
 
 def _read_trees(context: ActionContext[RelocateParameters]) -> _Trees:
     own = context.tree(context.parameters.tree)
+    if context.parameters.bundled is not None:
+        own, rest = divided(context, context.parameters.bundled)
+        return _Trees(own, _read_elfs(context.store, own.entries), rest, _read_elfs(context.store, rest.values()))
     others = [name for name in context.request.inputs if name != context.parameters.tree]
     beside = {entry.path: entry for name in others for entry in context.tree(name).entries}
     return _Trees(own, _read_elfs(context.store, own.entries), beside, _read_elfs(context.store, beside.values()))
@@ -264,10 +271,11 @@ def _prove(
         str(context.store.root),
         *(entry for entry in links.cut if entry.startswith("/") and not _SYSTEM.match(entry)),
     ]
+    named = () if context.parameters.bundled is not None else _TEXTS  # bundling leaves texts to the wheel's audit
     texts = (
         (path, context.store.read_blob(entry.blob).decode(errors="replace"))
         for path, entry in sorted(entries.items())
-        if entry.blob is not None and path.endswith(_TEXTS)
+        if entry.blob is not None and path.endswith(named)
     )
     problems += build_path_problems(texts, roots)
     if problems:
@@ -288,6 +296,9 @@ def _say(context: ActionContext[RelocateParameters], layout: RelocatedTree, link
         new += [f"{old} -> {name}" for old, name in change.replace_needed.items()]
         new += [f"search path {':'.join(change.rpath) or 'removed'}"] if change.rpath is not None else []
         context.log.say(f"{path}: {', '.join(new)}")
+    if links.grafts:
+        context.log.say(taken_text(links.grafts))
+        context.progress(taken_text(links.grafts))
     for graft in links.grafts:
         package = f" of {graft.library.package} {graft.library.version}" if graft.library.package else ""
         context.log.say(f"{graft.path}: copied from {graft.library.origin}{package}")

@@ -175,7 +175,7 @@ def _follow(
     """Walk from the wheel's files to all libraries that they need, directly or through grafts."""
     inside = library_paths(elfs)
     closure = _Closure(taken={}, left={}, missing={}, users={})
-    framework = _framework_of(elfs, providers)
+    framework = framework_of(elfs, providers)
     waiting = [(path, facts) for path, facts in sorted(elfs.items()) if facts.architecture is not None]
     while waiting:
         path, facts = waiting.pop()
@@ -185,7 +185,7 @@ def _follow(
             closure.users.setdefault(soname, set()).add(path)
             if soname in closure.taken or soname in closure.left:
                 continue
-            if owner := _owner(soname, providers, required, framework):
+            if owner := owner_of(soname, providers, required, framework):
                 closure.left[soname] = owner
             elif (library := find(soname, facts)) is not None:
                 closure.taken[soname] = library
@@ -195,9 +195,10 @@ def _follow(
     return closure
 
 
-def _owner(
+def owner_of(
     soname: str, providers: Sequence[Provider], required: frozenset[str], framework: str | None
 ) -> tuple[str, bool] | None:
+    """Who outside of a wheel brings a library, and whether the wheel requires it; ``None``: nobody for sure."""
     found = find_providers(providers, soname)
     for provider in found:
         if provider.kind in {"driver", "system"} or provider.declared_by(required):
@@ -212,7 +213,7 @@ def _owner(
     return None
 
 
-def _framework_of(elfs: Mapping[str, ElfFacts], providers: Sequence[Provider]) -> str | None:
+def framework_of(elfs: Mapping[str, ElfFacts], providers: Sequence[Provider]) -> str | None:
     """The framework whose libraries the wheel links to: it has loaded its OpenMP runtime before the wheel's files."""
     needed = {soname for facts in elfs.values() for soname in facts.needed}
     return next((p.name for p in providers if p.loads and any(p.brings(soname) for soname in needed)), None)

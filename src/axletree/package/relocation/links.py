@@ -1,7 +1,8 @@
 """What the ELF files of a tree need, who brings it, and what changes in them: names, search paths, libraries taken in.
 
 A needed library is, in this order: of the tree itself, of a sibling tree, promised by the platform, a driver's or the
-interpreter's, listed to be grafted, or of a distribution that is known to bring it. What is none of these is an error.
+interpreter's, listed to be grafted, or of a distribution that is known to bring it. What is none of these is an error;
+where a package is bundled, it is taken in, and so is what a distribution brings that the package does not require.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from msgspec.structs import replace
 
 from axletree.binary.elf.edit import ElfChange
 from axletree.core.errors import IntegrityError, Problem
-from axletree.package.libraries.graft import OPENMP, Graft, hashed_name
+from axletree.package.libraries.graft import OPENMP, Graft, framework_of, hashed_name, owner_of
 from axletree.package.libraries.linkage import is_loader, library_paths, search_path
 from axletree.package.libraries.providers import Provider, find_providers
 from axletree.package.libraries.relocate import opened_names, plan_search_paths
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 _HASHED = re.compile(r"(.+)-[0-9a-f]{8}(\.so.*)")
 
+OutsideKind = Literal["system", "driver", "host", "distribution", "python"]
+
 
 class Outside(msgspec.Struct, frozen=True, kw_only=True):
     """A needed library that stays outside of all trees."""
@@ -39,7 +42,7 @@ class Outside(msgspec.Struct, frozen=True, kw_only=True):
     soname: str
     owner: str
     """``platform``, ``Python``, a driver, a distribution."""
-    kind: Literal["system", "driver", "host", "distribution", "python"]
+    kind: OutsideKind
     files: tuple[str, ...]
     """Who needs it, sorted."""
 
@@ -69,6 +72,7 @@ def plan_links(
     providers: Sequence[Provider],
     find: Find,
     searched: Sequence[str],
+    required: frozenset[str] | None = None,
 ) -> LinkChanges:
     """Plan the changes of a tree's ELF files.
 
@@ -81,12 +85,14 @@ def plan_links(
         providers: who brings which libraries.
         find: looks for a library on this machine.
         searched: where it looks, for messages.
+        required: for a package that is bundled, what it requires, as ``required_names`` gives it. Everything is then
+            taken in that nobody brings, listed or not, and what files search inside of the tree stays.
 
     Raises:
         IntegrityError: a library that is needed and can't be had, a name that can't be kept. Names all, each with who
             needs it and where it was looked for.
     """
-    return _Linker(elfs, layout, rules, siblings, system, providers, find, searched).plan()
+    return _Linker(elfs, layout, rules, siblings, system, providers, find, searched, required).plan()
 
 
 class _Linker:
@@ -100,6 +106,7 @@ class _Linker:
         providers: Sequence[Provider],
         find: Find,
         searched: Sequence[str],
+        required: frozenset[str] | None,
     ) -> None:
         self.elfs = {path: facts for path, facts in sorted(elfs.items()) if facts.architecture and facts.dynamic}
         self.layout = layout
@@ -108,6 +115,8 @@ class _Linker:
         self.providers = providers
         self.find = find
         self.searched = searched
+        self.required = required
+        self.framework = framework_of(self.elfs, providers)
         renamed = {path: replace(facts, soname=layout.sonames.get(path)) for path, facts in self.elfs.items()}
         self.own = {**library_paths(renamed), **{posixpath.basename(path): path for path in layout.sonames}}
         self.own = {name: path for name, path in self.own.items() if name not in layout.names}
@@ -122,7 +131,7 @@ class _Linker:
             self.before.setdefault(new, []).append(old)
         self.system = frozenset(system) - self.own.keys()
         self.taken: dict[str, GraftCandidate] = {}
-        self.outside: dict[str, tuple[str, Literal["system", "driver", "host", "distribution", "python"]]] = {}
+        self.outside: dict[str, tuple[str, OutsideKind]] = {}
         self.users: dict[str, set[str]] = {}
         self.unlisted: dict[str, str] = {}  # SONAME -> the first file that needs it
         self.problems: list[Problem] = []
@@ -189,11 +198,21 @@ class _Linker:
             self.outside[soname] = ("platform", "system")
         elif re.match(r"libpython\d", soname):
             self.outside[soname] = ("Python", "python")
-        elif fixed := next((each for each in found if each.kind != "distribution"), None):
+        elif self.required is not None:
+            if owner := owner_of(soname, self.providers, self.required, self.framework):
+                kind: OutsideKind = next((each.kind for each in found if each.name == owner[0]), "host")
+                self.outside[soname] = (owner[0], kind)
+        elif fixed := next((each for each in found if self.fixed(each, soname)), None):
             self.outside[soname] = (fixed.name, "driver" if fixed.kind == "driver" else "host")
         elif found and not self.listed(soname):
             self.outside[soname] = (found[0].name, "distribution")
         return soname in self.outside
+
+    def fixed(self, provider: Provider, soname: str) -> bool:
+        """Whether a library is left to a provider, listed or not: that of a desktop can be taken in."""
+        if provider.kind == "host" and not provider.exclusive:
+            return not self.listed(soname)
+        return provider.kind != "distribution"
 
     def folder_elsewhere(self, soname: str) -> str | None:
         """The folder that another package puts a library into, by the rules."""
@@ -210,7 +229,7 @@ class _Linker:
             self.problems.append(Problem(file=path, key=soname, message=message, hint=hint))
             self.outside[soname] = ("nobody", "host")  # said once is enough
             return soname
-        if not self.listed(soname):
+        if self.required is None and not self.listed(soname):
             self.unlisted[soname] = path
         self.taken[soname] = library
         return posixpath.basename(self.graft_path(soname))
@@ -279,7 +298,7 @@ class _Linker:
             path: replace(
                 facts,
                 needed=tuple(renames[path].get(soname, soname) for soname in facts.needed),
-                rpath=(),
+                rpath=self.kept_entries(path, facts),
                 runpath=(),
                 soname=self.layout.sonames.get(path, facts.soname),
             )
@@ -304,6 +323,12 @@ class _Linker:
             )
             if change != ElfChange():
                 yield path, change
+
+    def kept_entries(self, path: str, facts: ElfFacts) -> tuple[str, ...]:
+        """What a file goes on to search: bundling knows nothing of what it opens at run time."""
+        if self.required is None or path not in self.elfs:
+            return ()
+        return tuple(entry.text for entry in search_path(path, facts) if entry.kind == "origin")
 
 
 def _strange_entries(facts: ElfFacts) -> Iterable[str]:

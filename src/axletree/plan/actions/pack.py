@@ -15,6 +15,8 @@ class WheelParameters(PackParameters, frozen=True, kw_only=True):
     """What goes into ``WHEEL``: name and version."""
     policy: Digest | None
     """Digest of the platform policy data: part of what the tag follows from."""
+    interpreters: tuple[str, ...] = ()
+    """Folders of the interpreters that may have built it: search paths into them are removed."""
 
 
 class PackedWheel(PackedFacts, frozen=True, kw_only=True):
@@ -24,5 +26,5 @@ class PackedWheel(PackedFacts, frozen=True, kw_only=True):
 
 
 SPEC = ActionSpec(
-    module="axletree.execute.actions.pack", revision=2, parameters=WheelParameters, facts=PackedWheel, dated=True
+    module="axletree.execute.actions.pack", revision=3, parameters=WheelParameters, facts=PackedWheel, dated=True
 )

@@ -35,5 +35,5 @@ class PackedConda(PackedFacts, frozen=True, kw_only=True):
 
 
 SPEC = ActionSpec(
-    module="axletree.execute.actions.pack_conda", revision=2, parameters=CondaParameters, facts=PackedConda, dated=True
+    module="axletree.execute.actions.pack_conda", revision=3, parameters=CondaParameters, facts=PackedConda, dated=True
 )

@@ -5,8 +5,21 @@ from __future__ import annotations
 import msgspec
 
 from axletree.core.values import Digest
+from axletree.plan.actions.packages import TreePart
 from axletree.plan.actions.spec import ActionSpec, Facts, Parameters
 from axletree.recipe.relocation import Relocate
+
+
+class Bundled(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A package whose part of the tree takes in all libraries of this machine that nobody else brings."""
+
+    part: TreePart
+    requires: tuple[str, ...] = ()
+    """What the recipe adds to its requirements."""
+    provided_by: dict[str, tuple[str, ...]] = {}
+    """Distribution -> patterns of SONAMEs that it brings, as the recipe says."""
+    libraries: str = ""
+    """Digest of the names, sizes and dates of this machine's libraries: which ones are needed shows the tree only."""
 
 
 class RelocateParameters(Parameters, frozen=True, kw_only=True):
@@ -15,6 +28,8 @@ class RelocateParameters(Parameters, frozen=True, kw_only=True):
     tree: str
     """Name of the input that is relocated; the others lie beside it."""
     relocate: Relocate
+    bundled: Bundled | None = None
+    """For ``bundle = true`` of a package; a stage of the recipe takes in what it lists."""
     libraries: dict[str, str] = {}
     """SONAME -> SHA-256 of the library of this machine that may be taken in."""
     policy: Digest | None
@@ -59,7 +74,7 @@ class RelocateFacts(Facts, frozen=True, kw_only=True):
 
 SPEC = ActionSpec(
     module="axletree.execute.actions.relocate",
-    revision=2,
+    revision=3,
     parameters=RelocateParameters,
     facts=RelocateFacts,
     dated=True,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _TOLD_BY_TAG = ("python", "platform")
 """Axes that a wheel's file name tells apart by its tags, without a label."""
-_OF_FILES = ("files", "exclude", "prefix", "glibc", "provided_by", "relabel")
+_OF_FILES = ("files", "exclude", "prefix", "glibc", "provided_by", "relabel", "bundle")
 """Keys that say something of files, which a metapackage has none of."""
 _FORMAT_OF = {"pip": "wheel", "uv": "wheel", "conda": "conda"}
 """Installer -> the format that it takes."""
@@ -40,6 +40,7 @@ def package_faults(recipe: Recipe) -> Iterator[Fault]:
             yield from _metapackage_faults(package, path)
         else:
             yield from _seen_faults(recipe, package, path)
+            yield from _bundle_faults(recipe, package, path)
         if package.conda != CondaTable() and "conda" not in package.formats:
             yield Fault(
                 path=(*path, "conda"), message='formats does not include "conda", so no conda package is made',
@@ -70,6 +71,22 @@ def _metapackage_faults(package: Package, path: Path) -> Iterator[Fault]:
             key = "requires" if form == "wheel" else "requires nor conda.depends"
             hint = "name the stage to package: from = ..., or list requirements: requires = [...]"
             yield Fault(path=path, message=f"has neither `from` nor {key}: its {kind} would be empty", hint=hint)
+
+
+def _bundle_faults(recipe: Recipe, package: Package, path: Path) -> Iterator[Fault]:
+    """Only wheels take libraries along, and only where no relocation decides about them already."""
+    if not package.bundle:
+        return
+    at: Path = (*path, "bundle")
+    if "wheel" not in package.formats:
+        message = "bundle = true is for wheels, and formats does not include any"
+        hint = 'list the conda packages of the libraries in conda.depends, or add "wheel" to formats'
+        yield Fault(path=at, message=message, hint=hint)
+    stage = recipe.stages.get(package.from_ or "")
+    if stage is not None and stage.action == "relocate":
+        message = f"stage {package.from_!r} is a relocate stage: it decides which libraries the package takes along"
+        hint = f"remove bundle, and list the libraries in stages.{package.from_}.relocate.graft"
+        yield Fault(path=at, message=message, hint=hint, needs=(("stages", str(package.from_), "action"),))
 
 
 def _seen_faults(recipe: Recipe, package: Package, path: Path) -> Iterator[Fault]:
