@@ -67,11 +67,17 @@ class Log:
         self._printed: deque[str] = deque(maxlen=_TAIL_LINES)
         self._left = 0
         """Bytes that may be written before more room is set aside."""
+        self._keep_room()
 
     def close(self) -> None:
         """Give the room back that was kept for more lines."""
         with suppress(OSError):
             give_room_back(self._stream.fileno())
+
+    def _keep_room(self) -> None:
+        self._left = _RESERVE // 2
+        with suppress(OSError):  # a stream without a file needs no room
+            set_aside(self._stream.fileno(), _RESERVE)
 
     def redact(self, text: str) -> str:
         """A text that may leave the stage: in an event, say."""
@@ -90,11 +96,11 @@ class Log:
     def _put(self, line: bytes) -> str:
         line = redact(line, self._secrets)
         if self._left < len(line):
-            self._left = _RESERVE // 2
-            with suppress(OSError):  # a stream without a file needs no room
-                set_aside(self._stream.fileno(), _RESERVE)
+            self._keep_room()
         self._left -= len(line)
-        self._stream.write(line)
+        rest = line
+        while rest:  # a stream without a buffer may take a part
+            rest = rest[self._stream.write(rest) :]
         self._stream.flush()
         text = line.decode(errors="replace").rstrip()
         self._recent.append(text)

@@ -91,7 +91,7 @@ def run_stage(
             return True
         log_path = log_file(store, request.key)
         log_path.parent.mkdir(parents=True, exist_ok=True)
-        with log_path.open("wb") as stream:
+        with log_path.open("wb", buffering=0) as stream:  # nothing refused by a full disk is left for the end
             log = Log(stream, secrets=secrets_of(environ, settings.addresses))
             run = partial(_attempt, store, request, spec, action, isolation=dict(isolation))
             try:
