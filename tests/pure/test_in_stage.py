@@ -13,7 +13,7 @@ from axletree.check.diagnosis.commands import OUTPUT, Pieces, take_apart
 from axletree.check.diagnosis.decode import FAILURE_KINDS
 from axletree.check.diagnosis.engine import Diagnosed, Engine
 from axletree.check.diagnosis.generic import GENERIC_KINDS
-from axletree.check.diagnosis.in_stage import env_line, fix_in_stage
+from axletree.check.diagnosis.in_stage import fix_in_stage, line_for
 from axletree.core.setting import StageSetting
 from axletree.host.shipped_data import read_shipped
 from axletree.package.libraries.providers import LIBRARY_PROVIDERS
@@ -174,7 +174,17 @@ def test_a_secret_comes_from_the_shell() -> None:
 
 
 def test_braces_in_a_value_are_no_placeholder() -> None:
-    assert env_line({"X": 'a{b} "c"'}, STAGE) == r'stages.build.env = { X = "a{{b}} \"c\"" }'
+    assert line_for("env", {"X": 'a{b} "c"'}, STAGE) == r'stages.build.env = { X = "a{{b}} \"c\"" }'
+
+
+def test_arguments_of_cmake_are_options_where_axletree_calls_it() -> None:
+    text = "$ export BLAS=OpenBLAS CMAKE_ARGS='-DA:BOOL=ON -DB=/x=y -G Ninja'"
+    setting = msgspec.structs.replace(STAGE, action="compile")
+    assert [line for line in fix_in_stage(text, setting).splitlines() if line.startswith("    ")] == [
+        '    stages.build.env = { BLAS = "OpenBLAS" }',
+        '    stages.build.options = { A = "ON", B = "/x=y" }',
+    ]
+    assert "FETCHCONTENT_SOURCE_DIR_NAME = " in (first(NO_HOST, setting).fix or "")
 
 
 def test_fewer_jobs_are_a_matter_of_resources() -> None:

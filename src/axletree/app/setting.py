@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from axletree.plan.graph import PlannedStage
     from axletree.recipe.target import Target
 
-_STAGE_KEYS = ("env", "pass-env", "tools", "resources", "commands")
+_STAGE_KEYS = ("env", "options", "pass-env", "tools", "resources", "commands")
 _TEST_KEYS = ("commands", "files")
 
 
@@ -41,6 +41,7 @@ def setting_of(loaded: LoadedRecipe, targets: Sequence[Target], stage: PlannedSt
         recipe=str(loaded.path),
         table=".".join(table),
         environment=environment,
+        action=stage.action,
         gpu=gpus.pop() if len(gpus) == 1 else "",
         lines=lines,
     )

@@ -16,6 +16,8 @@ class StageSetting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Name of the environment that its programs come from; empty where it has none."""
     gpu: str = ""
     """The variant's ``gpu``; empty where the recipe has no such axis."""
+    action: str = ""
+    """Of a stage: ``build``, ``compile`` and so on."""
     lines: dict[str, int] = {}
     """Key -> its line, or that of the table around it: ``stages.build.env``."""
     network: bool = True

@@ -62,6 +62,7 @@ _OURS = frozenset(
 """Variables that Axletree sets itself, or that nothing in a stage uses: tools of a stage are offline."""
 _JOBS = frozenset(("MAX_JOBS", "CMAKE_BUILD_PARALLEL_LEVEL"))
 """Variables in which Axletree tells a stage its number of jobs."""
+_CMAKE_ARGS = "CMAKE_ARGS"
 _HERE = expression(r"\blocalhost\b|\b127\.0\.0\.1\b|::1\b")
 _ADDRESS = expression(r"(?P<url>(?:https?|git|ssh|ftp)://[^\s'\"<>),;\]]+|git@[\w.-]+:[^\s'\"<>),;\]]+)")
 
@@ -149,9 +150,12 @@ def _set(pieces: Pieces, setting: StageSetting) -> Iterator[str]:
         return
     if not setting.table.startswith("stages."):
         return
-    if plain:
-        yield f"Set {setting.place(f'{setting.table}.env')}:"
-        yield f"    {env_line(plain, setting)}"
+    # The `compile` action calls CMake itself, and that reads no such variable.
+    options = _options(plain.pop(_CMAKE_ARGS)) if setting.action == "compile" and _CMAKE_ARGS in plain else {}
+    for key, values in (("env", plain), ("options", options)):
+        if values:
+            yield f"Set {setting.place(f'{setting.table}.{key}')}:"
+            yield f"    {line_for(key, values, setting)}"
     if secret:
         names = ", ".join(json.dumps(name) for name in secret)
         yield f"Add {names} to {setting.place(f'{setting.table}.pass-env')}."
@@ -160,11 +164,20 @@ def _set(pieces: Pieces, setting: StageSetting) -> Iterator[str]:
         yield f'    {setting.table}.resources = {{ memory-per-job = "4 GB" }}'
 
 
-def env_line(values: Mapping[str, str], setting: StageSetting) -> str:
-    """The recipe's line that sets variables; braces are doubled, since single ones hold placeholders."""
+def _options(arguments: str) -> dict[str, str]:
+    """CMake's variables in ``-DNAME=VALUE ...``."""
+    return {
+        word[2:].partition("=")[0].partition(":")[0]: word.partition("=")[2]
+        for word in arguments.split()
+        if word.startswith("-D")
+    }
+
+
+def line_for(key: str, values: Mapping[str, str], setting: StageSetting) -> str:
+    """The recipe's line that sets names to values; braces are doubled, since single ones hold placeholders."""
     quoted = {name: _quoted(value).replace("{", "{{").replace("}", "}}") for name, value in values.items()}
     pairs = ", ".join(f"{name} = {value}" for name, value in quoted.items())
-    return f"{setting.table}.env = {{ {pairs} }}"
+    return f"{setting.table or 'stages.NAME'}.{key} = {{ {pairs} }}"
 
 
 def _quoted(value: str) -> str:
@@ -205,15 +218,14 @@ def no_network(setting: StageSetting, address: str) -> tuple[str, str, str]:
             "or leave out the test that downloads."
         )
     else:
-        switch = f"{setting.table}.env" if setting.table else "env"
+        switch = f"{setting.table or 'stages.NAME'}.{'options' if setting.action == 'compile' else 'env'}"
+        folder = "$ export CMAKE_ARGS=-DFETCHCONTENT_SOURCE_DIR_NAME=/path/in/source"
         fix = (
             "Build with the system's copy of the library if the project can: install its development package and set "
             f"the project's switch (such as USE_SYSTEM_NAME) in {setting.place(switch)}.\n"
             "Or make the files a part of the source: `submodules = true` in [source] if they are a git submodule, a "
             "copy in the folder of a `path` source, or a patch that adds them. Then name the folder to the project; "
-            "for CMake's FetchContent:\n"
-            f"    {setting.table or 'stages.NAME'}.env = {{ CMAKE_ARGS = "
-            '"-DFETCHCONTENT_SOURCE_DIR_NAME=/path/in/source" }'
+            f"for CMake's FetchContent:\n{fix_in_stage(folder, setting)}"
         )
     return f"The {what} downloads something, and stages have no network", cause, fix
 
