@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,14 +15,18 @@ import pytest
 from axletree.core.errors import HostError, IntegrityError, StageError
 from axletree.core.events import Event, MemorySampled, StageFinished, StageProgress
 from axletree.core.findings import Finding
-from axletree.core.records import Grant
+from axletree.core.records import Grant, LocalFacts
+from axletree.core.setting import StageSetting
 from axletree.execute.context import Context, Outcome
+from axletree.execute.process import check_program
 from axletree.execute.stage import log_file, work_folder
 from axletree.store.store import Store
+from support.elfs import need
 from support.requests import MadeUpContext, MadeUpFacts, MadeUpParameters, request_of, run_request
 from support.store import damage, write_files
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 
@@ -140,6 +146,103 @@ def test_a_log_that_speaks_of_a_full_disk_is_believed_only_if_the_disk_is_full(s
     _, events = run_request(store, REQUEST, action)
     assert (finish(events).message, finish(events).exit_code) == ("the build failed with exit code 1", 1)
     assert finish(events).cause == ("as: x.o: No space left on device",)
+
+
+@pytest.fixture
+def full(tmp_path: Path) -> Iterator[Callable[[Path], None]]:
+    """Fills the disk of a folder to the last byte; the store's disk has 8 MB."""
+    mount = tmp_path / "store"
+    mount.mkdir()
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", mount], capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        pytest.skip(f"mounting a small file system is not allowed here: {done.stderr.strip()}")
+
+    def fill(folder: Path) -> None:
+        with suppress(OSError), (folder / "filler").open("wb", buffering=0) as stream:
+            while True:
+                stream.write(bytes(4096))
+
+    yield fill
+    subprocess.run(["umount", mount], check=True)
+
+
+@pytest.mark.parametrize("last", ["", "c++: fatal error: x.o: No space left on device\n", "Bus error\n"])
+def test_a_full_disk_is_told_whatever_the_log_says_last(
+    last: str, full: Callable[[Path], None], tmp_path: Path
+) -> None:
+    store = Store.open(tmp_path / "store")
+    lines = [f"[{number}/4000] Building x{number}.o\n" for number in range(4000)]
+
+    def action(context: Context) -> Outcome:
+        for line in lines[:2000]:
+            context.log.write(line.encode())
+        full(context.work)
+        for line in (*lines[2000:], last):
+            context.log.write(line.encode())
+        raise StageError("the build failed with exit code 1")
+
+    done, events = run_request(store, REQUEST, action)
+    told = finish(events)
+    assert not done
+    assert told.exit_code == 3
+    free, taken = r"[\d.]+ k?B free", r"this stage's folder takes [78]\.\d+ MB"
+    assert re.match(rf"no space left on {store.root}: {free}; {taken}\n", told.message or "")
+    assert "axletree store gc" in (told.message or "")
+    log = log_file(store, REQUEST.key)
+    text = log.read_text()
+    assert text.startswith("".join(lines) + last)
+    assert "error: no space left on" in text[len("".join(lines)) :]
+    status = log.stat()
+    assert status.st_blocks * 512 < status.st_size + 8192  # the room that was kept is given back
+
+
+def test_a_program_on_a_full_disk(full: Callable[[Path], None], tmp_path: Path) -> None:
+    need("cc")
+    store = Store.open(tmp_path / "store")
+
+    def action(context: Context) -> Outcome:
+        source = context.work / "x.c"
+        source.write_text("int x(void) { return 1; }\n")
+        full(context.work)
+        environ = {"PATH": os.environ["PATH"], "TMPDIR": str(context.work)}
+        check_program(
+            ["cc", "-c", "x.c"],
+            cwd=context.work,
+            env=environ,
+            log=context.log,
+            progress=context.progress,
+            what="the build",
+        )
+        return make_file(context)
+
+    _, events = run_request(store, REQUEST, action)
+    assert (finish(events).message or "").startswith(f"no space left on {store.root}: ")
+    assert "No space left on device" in log_file(store, REQUEST.key).read_text()
+    assert "No space left on device" in "".join(finish(events).cause)
+
+
+def test_a_stage_that_fails_without_a_word_of_a_full_disk_is_believed(store: Store) -> None:
+    def action(_context: Context) -> Outcome:
+        raise StageError("the build failed with exit code 1")
+
+    _, events = run_request(store, REQUEST, action)
+    assert finish(events).message == "the build failed with exit code 1"
+
+
+def test_what_to_do_is_said_in_words_of_the_recipe(store: Store) -> None:
+    setting = StageSetting(recipe="r.toml", table="stages.lib", environment="build")
+    request = request_of(local=LocalFacts(setting=setting))
+
+    def action(context: Context) -> Outcome:
+        context.log.write(b"curl: (6) Could not resolve host: example.org\n")
+        raise StageError("stage lib failed with exit code 6")
+
+    _, events = run_request(store, request, action)
+    (found,) = finish(events).findings
+    assert found.message == "A host name cannot be resolved"  # nothing here cut it off
+    assert "export" not in (found.fix or "")
 
 
 def test_what_is_told_of_a_step_is_cut(store: Store) -> None:

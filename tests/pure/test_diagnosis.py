@@ -90,6 +90,27 @@ def test_a_package_that_pip_made_in_the_end_did_not_fail() -> None:
     assert diagnose("  ERROR: Failed building wheel for tiny\nSuccessfully built other\n").outcome.ending == "failed"
 
 
+@pytest.mark.parametrize(
+    "last",
+    [
+        "/usr/bin/as: build/x.o: No space left on device",
+        "OSError: [Errno 28] No space left on device",
+        "src/x.c:3:1: error: unknown type name 'foo'",
+        "ERROR: Could not write the archive",
+        "fatal: the remote end hung up",
+        "error: cannot write x\nsee the manual",
+        "ValueError: no\n  more of it",
+    ],
+)
+def test_a_log_whose_last_words_are_an_error_did_not_end_well(last: str) -> None:
+    good = "[100%] Built target x\n" + "copying\n" * 9
+    assert diagnose(good).outcome.ending == "succeeded"
+    found = report(f"{good}{last}\n")
+    assert found.outcome.ending == "unknown"
+    assert "nothing failed" not in "\n".join(diagnosis_text([found], width=100))
+    assert diagnose(f"{last}\n{good}").outcome.ending == "succeeded"
+
+
 def test_a_version_that_pip_gave_up_for_another_did_not_fail() -> None:
     gave_up = (
         "  error: subprocess-exited-with-error\n\n  x Getting requirements to build wheel did not run successfully.\n"

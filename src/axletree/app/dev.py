@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from axletree.app.recipes import LoadedRecipe
     from axletree.buildsystem.editable import Count
     from axletree.core.events import Event
+    from axletree.core.setting import StageSetting
     from axletree.execute.context import Progress
     from axletree.recipe.settings import Settings
     from axletree.store.store import Store
@@ -352,9 +353,10 @@ def _build(state: DevState, project: Project, need: Outdated, log_path: Path) ->
             prepare(project.context, _workplace(state), project.source, project.build, project.env)
         count = editable.bring_up_to_date(project, need)
     except StageError as error:
-        raise _explained(error, log_path) from error
+        raise _explained(error, log_path, project.context.request.local.setting) from error
     finally:  # not reached by a build that is killed
         running.unlink(missing_ok=True)
+        project.context.log.close()
     installed = editable.find_installed(project)
     return count, msgspec.structs.replace(
         state,
@@ -366,9 +368,9 @@ def _build(state: DevState, project: Project, need: Outdated, log_path: Path) ->
     )
 
 
-def _explained(error: StageError, log_path: Path) -> StageError:
+def _explained(error: StageError, log_path: Path, setting: StageSetting | None) -> StageError:
     """The error with the lines of the log that name the root cause, and what is known of it."""
-    said = read_failure(log_path)
+    said = read_failure(log_path, setting)
     known = [finding for finding in said.findings if finding.severity == "error"]
     lines = [*said.cause, *(f"{finding.message}. {finding.cause} [{finding.rule}]" for finding in known)]
     first, *others = error.problems

@@ -15,6 +15,7 @@ from axletree.app.epoch import source_date_epoch
 from axletree.app.lacking import lacking_parts
 from axletree.app.recipes import LoadedRecipe, load_recipe, problem_at, with_source
 from axletree.app.releases import release_version
+from axletree.app.setting import setting_of
 from axletree.app.sources import locked_environments, remake, source_inputs
 from axletree.app.stage_reasons import own_reasons, reasons, source_changes
 from axletree.app.stated import expected, stated
@@ -203,7 +204,7 @@ def local_facts(prepared: Prepared, stage: PlannedStage, *, ccache: str | None) 
     step = stage.step
     continued = None if step.continues is None else _maker(prepared.plan, stage.needs[f"in:{step.continues}"])
     backend = registry.backend_of(step.axes.get("gpu", ""))
-    target = next(target for target in prepared.targets if target.variant in stage.variants)
+    targets = [target for target in prepared.targets if target.variant in stage.variants]
     return LocalFacts(
         interpreters=prepared.interpreters,
         tools={tool: prepared.tools[tool].path for tool in step.tools},
@@ -211,8 +212,9 @@ def local_facts(prepared: Prepared, stage: PlannedStage, *, ccache: str | None) 
         workspace=_workspace(prepared, stage) if step.workspace else None,
         continues=None if continued is None else _workspace(prepared, continued),
         extra_indexes=() if backend is None else (backend.torch_index(step.axes["gpu"]),),
-        stated=stated(prepared.loaded, target, stage),
-        expected=expected(prepared.loaded, target, stage),
+        stated=stated(prepared.loaded, targets[0], stage),
+        expected=expected(prepared.loaded, targets[0], stage),
+        setting=setting_of(prepared.loaded, targets, stage),
     )
 
 

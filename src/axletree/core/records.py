@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from axletree.core.findings import Finding
+from axletree.core.setting import StageSetting
 from axletree.core.stated import Expected, Stated
 from axletree.core.values import Digest, Key, StageId
 
@@ -96,6 +97,8 @@ class LocalFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Of a stage that packs: where the recipe says what of the package."""
     expected: tuple[Expected, ...] = ()
     """Of a stage that builds: what the recipe calls the packages that are made of its tree."""
+    setting: StageSetting | None = None
+    """Where the recipe describes it: for what is said if it fails."""
 
 
 class StageRequest(msgspec.Struct, frozen=True, kw_only=True):

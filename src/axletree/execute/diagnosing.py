@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import IO
 
     from axletree.check.diagnosis.engine import Diagnosed
+    from axletree.core.setting import StageSetting
 
 _CHUNK = 1 << 18
 _REPEATS = 10
@@ -54,12 +55,13 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """The kind of failure, where one is known, and what the build went on without."""
 
 
-def read_failure(log: Path) -> Failure:
-    """The root cause in the log of something that failed."""
+def read_failure(log: Path, setting: StageSetting | None = None) -> Failure:
+    """The root cause in the log of something that failed; of a stage, with what to do in its recipe."""
     try:
         with log.open("rb") as stream:
             # It is a log, whatever a program printed into it.
-            diagnosis = engine().diagnose((chunk.replace(b"\0", b"") for chunk in read_chunks(stream)), log.name)
+            chunks = (chunk.replace(b"\0", b"") for chunk in read_chunks(stream))
+            diagnosis = engine().diagnose(chunks, log.name, setting=setting)
     except BinaryLogError:
         return Failure()
     known = [finding for finding in diagnosis.findings if finding.specific > _REPEATS]

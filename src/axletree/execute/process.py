@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 from axletree.core.errors import StageError
 from axletree.core.secrets import looks_secret
+from axletree.disk import give_room_back, set_aside
 from axletree.execute.progress import describe
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ _SHORTEST_SECRET = 6
 _RECENT_LINES = 300
 _TAIL_LINES = 6
 _CHUNK = 1 << 16
+_RESERVE = 1 << 18
+"""Bytes of disk that are kept for what a log has yet to say: of a full disk, say."""
 _LONGEST_LINE = 1 << 16
 """Bytes without an end of line that are kept back; more of them pass as a line of their own."""
 _POLL_MILLISECONDS = 100
@@ -62,6 +65,19 @@ class Log:
         self._secrets = tuple(secrets)
         self._recent: deque[str] = deque(maxlen=_RECENT_LINES)
         self._printed: deque[str] = deque(maxlen=_TAIL_LINES)
+        self._left = 0
+        """Bytes that may be written before more room is set aside."""
+        self._keep_room()
+
+    def close(self) -> None:
+        """Give the room back that was kept for more lines."""
+        with suppress(OSError):
+            give_room_back(self._stream.fileno())
+
+    def _keep_room(self) -> None:
+        self._left = _RESERVE // 2
+        with suppress(OSError):  # a stream without a file needs no room
+            set_aside(self._stream.fileno(), _RESERVE)
 
     def redact(self, text: str) -> str:
         """A text that may leave the stage: in an event, say."""
@@ -79,7 +95,12 @@ class Log:
 
     def _put(self, line: bytes) -> str:
         line = redact(line, self._secrets)
-        self._stream.write(line)
+        if self._left < len(line):
+            self._keep_room()
+        self._left -= len(line)
+        rest = line
+        while rest:  # a stream without a buffer may take a part
+            rest = rest[self._stream.write(rest) :]
         self._stream.flush()
         text = line.decode(errors="replace").rstrip()
         self._recent.append(text)

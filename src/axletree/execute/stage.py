@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import resource
+import shutil
 import threading
 import time
 import traceback
@@ -19,20 +20,23 @@ import psutil
 from axletree.core.errors import AxletreeError, ExpectationError, StageError, StoreError
 from axletree.core.events import MemorySampled, StageFinished, StageProgress
 from axletree.core.records import Metrics, StageRecord
-from axletree.disk import remove_tree
+from axletree.core.units import format_bytes
+from axletree.disk import FULL, remove_tree
 from axletree.execute.context import ActionContext, ActionFunction, Outcome
 from axletree.execute.diagnosing import Failure, read_failure
 from axletree.execute.process import Log, secrets_of
 from axletree.store.blobs import CorruptBlob, lost_blobs
 from axletree.store.errors import mount_point
 from axletree.store.layout import STORE_VARIABLE
+from axletree.store.walk import each_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from axletree.core.events import Event
     from axletree.core.records import CacheCounts, StageRequest
+    from axletree.core.setting import StageSetting
     from axletree.core.values import Digest, Key
     from axletree.plan.actions.spec import ActionSpec
     from axletree.recipe.settings import Settings
@@ -40,6 +44,9 @@ if TYPE_CHECKING:
 
 _SAMPLE_SECONDS = 0.25
 _LITTLE_ROOM = 256 << 20
+_NO_ROOM = 64 << 10
+_BLOCK = 512
+"""Bytes of what ``st_blocks`` counts."""
 _LONGEST_MESSAGE = 1000
 """Characters of a step that are passed on: some link commands have thousands. The log has them all."""
 _KILLED = re.compile(
@@ -89,10 +96,13 @@ def run_stage(
             return True
         log_path = log_file(store, request.key)
         log_path.parent.mkdir(parents=True, exist_ok=True)
-        with log_path.open("wb") as stream:
+        with log_path.open("wb", buffering=0) as stream:  # nothing refused by a full disk is left for the end
             log = Log(stream, secrets=secrets_of(environ, settings.addresses))
             run = partial(_attempt, store, request, spec, action, isolation=dict(isolation))
-            return run(log=log, log_path=log_path, emit=emit, settings=settings, environ=environ)
+            try:
+                return run(log=log, log_path=log_path, emit=emit, settings=settings, environ=environ)
+            finally:
+                log.close()
 
 
 def _attempt(
@@ -137,8 +147,8 @@ def _attempt(
         record = _record(request, outcome, facts, isolation=isolation, cache=cache, metrics=metrics)
         record = store.put_record(record, spec.facts)
     except Exception as error:  # noqa: BLE001 (whatever an action does, the run must end with a clear result)
-        said = _said(log_path, log, error)  # before our own words are in the log
-        failure = _damage(store, request) or _explained(store, error, said.cause)
+        said = _said(log_path, log, error, _setting(request, isolation))  # before our own words are in the log
+        failure = _damage(store, request) or _explained(store, error, said, work)
         with suppress(OSError):  # a full disk takes no more lines
             if isinstance(failure, AxletreeError):
                 log.say(f"error: {failure}")
@@ -211,11 +221,17 @@ def _finished(request: StageRequest, record: StageRecord, *, log_path: Path | No
     )
 
 
-def _said(log_path: Path, log: Log, error: Exception) -> Failure:
+def _setting(request: StageRequest, isolation: Mapping[str, bool]) -> StageSetting | None:
+    """The recipe around a stage, for what is said of its failure."""
+    setting = request.local.setting
+    return setting and msgspec.structs.replace(setting, network=not isolation.get("network", False))
+
+
+def _said(log_path: Path, log: Log, error: Exception, setting: StageSetting | None) -> Failure:
     """What the log says of a failure; where nothing in it looks like a cause, the last lines that a program printed."""
     if isinstance(error, ExpectationError):
         return Failure()
-    said = read_failure(log_path)
+    said = read_failure(log_path, setting)
     if said.cause or not isinstance(error, StageError):
         return said
     tail = tuple(line for line in log.tail() if line.strip() not in str(error))
@@ -238,21 +254,31 @@ def _damage(store: Store, request: StageRequest) -> CorruptBlob | None:
     return lost_blobs(store, lost) if lost else None
 
 
-def _explained(store: Store, error: Exception, cause: Sequence[str]) -> Exception:
+def _explained(store: Store, error: Exception, said: Failure, work: Path) -> Exception:
     """The error itself, or that the disk is full where this is what is behind it, be it in a program's words."""
-    full = isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}
-    said = any(os.strerror(errno.ENOSPC) in line for line in cause)
-    if full or (said and _is_full(store.root)):
-        hint = f"set {STORE_VARIABLE} to a folder on a larger disk, or run `axletree store gc`"
-        return StoreError(f"no space left on {mount_point(store.root)}", hint=hint)
-    return error
+    full = isinstance(error, OSError) and error.errno in FULL
+    told = any(os.strerror(errno.ENOSPC) in line for line in said.cause)
+    told = told or any(finding.rule == "env/disk-full" for finding in said.findings)
+    if not full and isinstance(error, StageError) and not error.findings:
+        full = _is_full(store.root, told=told)
+    if not full:
+        return error
+    free = format_bytes(shutil.disk_usage(store.root).free)
+    taken = sum(status.st_blocks * _BLOCK for _, status in each_file(work))
+    own = f"; this stage's folder takes {format_bytes(taken)}" if taken else ""
+    hint = f"set {STORE_VARIABLE} to a folder on a larger disk, or run `axletree store gc`"
+    return StoreError(f"no space left on {mount_point(store.root)}: {free} free{own}", hint=hint)
 
 
-def _is_full(folder: Path) -> bool:
-    """Whether a disk is as good as full. What failed to fit on it may be gone again, so a little room says nothing."""
+def _is_full(folder: Path, *, told: bool) -> bool:
+    """Whether a disk is as good as full. What failed to fit on it may be gone again, so a little room says nothing.
+
+    Where no program spoke of it, only a disk with no room at all counts: on one, many end without a word.
+    """
     status = os.statvfs(folder)
     room, total = status.f_bavail * status.f_frsize, status.f_blocks * status.f_frsize
-    return room < max(_LITTLE_ROOM, total // 100) or (status.f_files > 0 and status.f_favail == 0)
+    least = max(_LITTLE_ROOM, total // 100) if told else _NO_ROOM
+    return room < least or (status.f_files > 0 and status.f_favail == 0)
 
 
 def _failure(

@@ -71,10 +71,10 @@ def _numbered(lines: Sequence[LogLine]) -> Iterator[str]:
 
 
 def _labelled(label: str, text: str, width: int | None) -> Iterator[str]:
-    """A text of several lines behind a label; commands are never wrapped."""
+    """A text of several lines behind a label; commands, and lines to copy into a file, are never wrapped."""
     for number, line in enumerate(text.splitlines()):
         first, rest = label if number == 0 else " " * len(label), " " * len(label)
-        parts = [line] if line.startswith("$ ") else wrapped(line, width and width - len(label))
+        parts = [line] if line.startswith(("$ ", "    ")) else wrapped(line, width and width - len(label))
         yield from (f"{first if part == 0 else rest}{each}" for part, each in enumerate(parts))
 
 

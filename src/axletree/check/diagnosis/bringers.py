@@ -146,3 +146,35 @@ def library_packages(library: str) -> tuple[str, str] | None:
 def symbol_owner(symbol: str) -> str | None:
     """Whose a symbol is, by its name: ``torch``, ``NCCL``."""
     return next((owner for pattern, owner in _OWNERS if pattern.search(symbol)), None)
+
+
+MODULES: dict[str, str] = {
+    "Crypto": "pycryptodome",
+    "Cython": "cython",
+    "OpenSSL": "pyopenssl",
+    "PIL": "pillow",
+    "attr": "attrs",
+    "bs4": "beautifulsoup4",
+    "cv2": "opencv-python-headless",
+    "dateutil": "python-dateutil",
+    "dotenv": "python-dotenv",
+    "git": "gitpython",
+    "google.protobuf": "protobuf",
+    "jwt": "pyjwt",
+    "mesonpy": "meson-python",
+    "nacl": "pynacl",
+    "pkg_resources": "setuptools<81",
+    "pywt": "pywavelets",
+    "sklearn": "scikit-learn",
+    "skbuild": "scikit-build",
+    "skimage": "scikit-image",
+    "yaml": "pyyaml",
+    "zmq": "pyzmq",
+}
+"""Module -> its distribution, where they have different names."""
+
+
+def module_distribution(module: str) -> str:
+    """The distribution that most likely contains a module."""
+    whole = next((name for known, name in MODULES.items() if module == known or module.startswith(f"{known}.")), None)
+    return whole or module.partition(".")[0].replace("_", "-").lower()

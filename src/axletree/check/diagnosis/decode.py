@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from axletree.check.diagnosis.in_stage import STAGE_WORDS
 from axletree.check.diagnosis.kind import MAX_WINDOW, Kind
 from axletree.check.diagnosis.linear import expression
 from axletree.check.diagnosis.literals import MIN_LENGTH, required_texts
@@ -80,7 +81,8 @@ def _faults(kind: Kind, stage: str) -> Iterator[str]:
 
 def _unknown_groups(kind: Kind) -> Iterator[str]:
     groups = [expression(pattern).names for pattern in kind.patterns]
-    for name, words in PLACE.findall(kind.cause + "\n" + kind.fix + "\n" + kind.title):
+    in_stage = [place for place in PLACE.findall(kind.fix_in_stage) if place[0] not in STAGE_WORDS]
+    for name, words in (*PLACE.findall(f"{kind.cause}\n{kind.fix}\n{kind.title}"), *in_stage):
         if not any(name in named for named in groups):
             yield f"{{{name}}} is not a named group in any pattern"
         elif not words and not all(name in named for named in groups):

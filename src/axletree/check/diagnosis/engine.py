@@ -11,6 +11,7 @@ from axletree.check.diagnosis.decode import PLACE
 from axletree.check.diagnosis.enrich import enrich
 from axletree.check.diagnosis.excerpt import MOST_SHOWN, begin, excerpt, following
 from axletree.check.diagnosis.generic import GENERIC_KINDS
+from axletree.check.diagnosis.in_stage import address_in, cpu_variant, fix_in_stage, is_local, no_network, stage_words
 from axletree.check.diagnosis.kind import Kind
 from axletree.check.diagnosis.likely import MOST, TELLING, is_loud, likely_lines
 from axletree.check.diagnosis.linear import expression
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from axletree.check.diagnosis.log import LogBlock
+    from axletree.core.setting import StageSetting
     from axletree.package.libraries.providers import Provider
 
 UNKNOWN = "log/unknown"
@@ -118,12 +120,13 @@ class Engine:
         self._scanner: Scanner[_Owner] = Scanner(patterns)
         self._providers = tuple(providers)
 
-    def diagnose(self, chunks: Iterable[bytes], name: str = "log") -> Diagnosis:
+    def diagnose(self, chunks: Iterable[bytes], name: str = "log", *, setting: StageSetting | None = None) -> Diagnosis:
         """Read a log once and say what is in it.
 
         Args:
             chunks: The log, in pieces of any size.
             name: Its name, for findings to say where they are.
+            setting: The stage that wrote it: what to do is then said as lines of its recipe.
 
         Raises:
             BinaryLogError: it is no text.
@@ -142,6 +145,12 @@ class Engine:
         if outcome.ending == "succeeded" and any(is_after(candidate, outcome) for candidate in chosen):
             outcome = LogOutcome(ending="unknown", said=None, lines=outcome.lines)
         findings = [self._diagnosed(candidate, name) for candidate in chosen]
+        if setting is not None:
+            asked = [text for each in seen.candidates if each.kind.needs_network for _, text in each.excerpt]
+            address = address_in(asked)
+            findings = [
+                _in_stage(found, candidate, setting, address) for found, candidate in zip(findings, chosen, strict=True)
+            ]
         if not any(candidate.kind.severity == "error" for candidate in chosen):
             findings[:0] = _unknown(seen, outcome, name)
         return Diagnosis(outcome=outcome, findings=tuple(findings))
@@ -161,6 +170,22 @@ class Engine:
             specific=kind.specific,
             see=kind.see,
         )
+
+
+def _in_stage(found: Diagnosed, candidate: Candidate, setting: StageSetting, address: str) -> Diagnosed:
+    """A finding as a stage's report has it: what to do are lines of the recipe."""
+    kind = candidate.kind
+    if kind.needs_network and not setting.network and not is_local(line.text for line in found.lines):
+        title, cause, fix = no_network(setting, address)
+        return msgspec.structs.replace(found, message=title, cause=cause, fix=fix)
+    if kind.needs_toolkit and setting.gpu == "cpu":
+        cause, fix = cpu_variant(setting)
+        return msgspec.structs.replace(found, cause=cause, fix=fix)
+    fix = found.fix or ""
+    if kind.fix_in_stage:
+        before = fix.removesuffix(_filled(kind.fix, candidate.groups).strip())
+        fix = before + _filled(kind.fix_in_stage, stage_words(setting, candidate.groups)).strip()
+    return msgspec.structs.replace(found, fix=fix_in_stage(fix, setting) or None)
 
 
 def _take(around: Around, hit: LogMatch[_Owner], seen: _Seen) -> bool:

@@ -22,6 +22,7 @@ GENERIC_KINDS: tuple[Kind, ...] = (
         fix="Check whether it is installed, then install it or put its folder first on PATH:\n"
         "$ type -a {command}\n"
         "$ find / -name '{command}' -perm /111 -not -path '/proc/*' 2>/dev/null",
+        fix_in_stage="Install the package that provides it:\n$ apt-file search -x '/bin/{command}$'\n$ tools {command}",
         samples=("/bin/sh: 1: swig: not found\nninja: build stopped: subcommand failed.\n",),
         silent=("-- Could NOT find swig (missing: SWIG_EXECUTABLE)\n-- Configuring done\n",),
     ),

@@ -43,6 +43,16 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unk
     """Why; ``{name}`` stands for a named group, ``{name|words}`` has words for when the group took no part."""
     fix: str
     """What to do. Commands stand on lines of their own that begin with ``$ ``."""
+    fix_in_stage: str = ""
+    """What to do in a stage of a recipe, where it is not ``fix`` with variables and packages as lines of the recipe.
+
+    May also name ``{stage}``, ``{environment}``, ``{recipe}``, and ``{distribution}``: that of the module. A line
+    ``$ tools NAME`` stands for the recipe's ``tools``.
+    """
+    needs_network: bool = False
+    """Whether a stage without a network always ends so: then that is said instead."""
+    needs_toolkit: bool = False
+    """Whether a toolkit for GPUs is missing: for a CPU it is not needed, and that is said instead."""
     see: tuple[str, ...] = ()
     """Rules about hosts that may tell its reason on a host whose facts are known: ``host/memory-for-jobs``."""
     references: tuple[str, ...] = ()

@@ -90,8 +90,13 @@ _WORKING = expression(
 )
 """Lines that tools print while at work, never last."""
 
-_LAST_WORD = expression(r"^error: ")
+_LAST_WORD = expression(
+    r"^(?:\S+[ :]+){0,3}(?:fatal |internal compiler )?(?:[Ee]rror|ERROR|FATAL|fatal)(?:\[E\d+\])?: "
+    r"|^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)(?::|$)|No space left on device|Disk quota exceeded"
+)
 """With this programs end that gave up, whatever went well before; indented lines may follow."""
+_LAST = 3
+"""Lines at the end of a log that are its last words."""
 
 _PROBE = expression(
     r"\b(?:conftest|_configtest|CMakeScratch|CMakeTmp|cmTC_\w+|CheckSymbolExists|CheckFunctionExists"
@@ -150,14 +155,15 @@ def decide(statements: Sequence[Statement], tail: Sequence[str], lines: int) -> 
         return LogOutcome(ending="succeeded", said=Statement(line=lines, failed=False, text=last), lines=lines)
     if progress is not None or _WORKING.search(last):
         return LogOutcome(ending="unfinished", said=None, lines=lines)
-    if statements and not statements[-1].failed and not _gave_up(tail):
+    if statements and not statements[-1].failed and not _gave_up(tail, lines - statements[-1].line):
         return LogOutcome(ending="succeeded", said=statements[-1], lines=lines)
     return LogOutcome(ending="unknown", said=None, lines=lines)
 
 
-def _gave_up(tail: Sequence[str]) -> bool:
-    last = next((line for line in reversed(tail) if line.strip() and not line[0].isspace()), "")
-    return _LAST_WORD.match(last) is not None
+def _gave_up(tail: Sequence[str], after: int) -> bool:
+    """Whether the last words of a log are an error; only as many lines count as come after the last success."""
+    last = [line for line in tail[-after:] if line.strip() and not line[0].isspace()][-_LAST:]
+    return any(_LAST_WORD.search(line) and not is_noise([line]) and not is_forgiven([line]) for line in last)
 
 
 _PACKAGE = expression(r"(?:Failed building wheel for|Failed to build `?) *(?P<name>[\w.-]+)")
