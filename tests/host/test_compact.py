@@ -306,7 +306,7 @@ def test_several_wrappers_of_one_bundle_follow(tmp_path: Path) -> None:
 
 REFUSED = {
     "something other than a bundle's wrapper": "const void *elsewhere = __hip_fatbin_1;",
-    "a symbol points inside a bundle": (
+    "a symbol points into the middle of a bundle": (
         '__asm__(".pushsection .hip_fatbin\\n.globl seen\\n.type seen,@object\\nseen:\\n.popsection");'
     ),
     "have no relocation that points to them": (

@@ -213,7 +213,7 @@ REFUSED = {
     "some bundles in .hip_fatbin have no relocation that points to them": ELF.spoilt(
         (ELF.parts[".rela.dyn"].offset + 16, struct.pack("<Q", FATBIN_ADDR + STEP))
     ),
-    "a symbol points inside a bundle in .hip_fatbin": make_hip_elf(PLAIN, seen=[FATBIN_ADDR + 1]).data,
+    "a symbol points into the middle of a bundle in .hip_fatbin": make_hip_elf(PLAIN, seen=[FATBIN_ADDR + 1]).data,
 }
 
 

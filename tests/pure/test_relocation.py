@@ -353,7 +353,7 @@ def test_a_bundled_package_names_what_is_nowhere() -> None:
         bundled("libgone.so.1")
     (problem,) = caught.value.problems
     assert (problem.file, problem.key) == ("small/_core.so", "libgone.so.1")
-    assert problem.hint == "searched /lib; install it, or name who provides it"
+    assert problem.hint == "searched /lib; install it, or name its provider"
 
 
 def test_a_library_of_the_desktop_is_taken_in_where_it_is_listed() -> None:

@@ -73,7 +73,7 @@ required = "true"
 
 FAULTS = [
     ('name = "demo"\nlabel', 'name = "other"\nlabel', "no package is called 'other'"),
-    ('requires = ["libdemo"]', 'requires = ["libdemos"]', "no package called 'libdemos'"),
+    ('requires = ["libdemo"]', 'requires = ["libdemos"]', "there is no package 'libdemos'"),
     ('requires = ["libdemo"]', 'requires = ["demo"]', "requires itself"),
     ('requires = ["libdemo"]', "independent = true", "cannot be meta or independent"),
     ('requires = ["libdemo"]', 'takes = ["numpy>=2"]', "is not a valid requirement pattern"),

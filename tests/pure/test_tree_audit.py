@@ -128,7 +128,7 @@ def test_the_glibc_that_a_conda_package_may_need(glibc: str | None, fires: bool)
 def test_findings_about_the_package_and_about_its_code_come_worst_first() -> None:
     facts, code = conda({"lib/libdemo.so": LOOSE})
     nameless = audit_conda(msgspec.structs.replace(facts, index=None), code, policies=POLICIES)
-    assert nameless.verdict == "a conda package for a platform that it does not name"
+    assert nameless.verdict == "a conda package for an unspecified platform"
     report = audit_conda(msgspec.structs.replace(facts, version="1.1"), code, policies=POLICIES)
     assert {"conda/name", "dist/stack-executable"} <= set(ids(report))
     members = tuple(msgspec.structs.replace(member, elf=False) for member in facts.members)

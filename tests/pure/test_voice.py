@@ -77,7 +77,7 @@ def test_texts_are_collected_from_every_kind_of_place() -> None:
     assert len(texts) > 3000
     for known in (
         "exactly one of X is required, found X",  # a message of a recipe
-        "File patterns of files to exclude.",  # a key of the recipe's model
+        "File patterns for what to exclude.",  # a key of the recipe's model
         "Test the installed packages.",  # the runtime's help
         "Copy missing libraries into wheels, except those that other distributions provide, and retag them.",
     ):

@@ -324,7 +324,10 @@ def _inputs(
         driver_libraries=registry.driver_libraries(),
         policy=shipped_digest(PLATFORM_POLICIES),
         providers=shipped_digest(LIBRARY_PROVIDERS),
-        libraries={key: list_libraries(rules.graft, graft_folders(rules)) for key, rules in relocations.items()},
+        libraries={
+            key: list_libraries(rules.graft, graft_folders(rules.graft_from)) for key, rules in relocations.items()
+        },
+        host_libraries=_host_libraries(targets),
         clients=clients,
         **conda_inputs(targets),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,11 +38,9 @@ def find_place(store: Store, named: str) -> StageFolder:
     request = find_request(store, named)
     folder, log = work_folder(store, request.key), log_file(store, request.key)
     if store.is_locked(stage_lock(request.key)):
-        raise UsageError(f"stage {named} is running: its folder is still in use", hint=f"its log: {log}")
+        raise UsageError(f"stage {named} is running: its folder is still in use", hint=f"see its log: {log}")
     if not folder.exists():
-        raise UsageError(
-            f"stage {named} succeeded, so its folder was removed", hint=f"see its log: {log_file(store, request.key)}"
-        )
+        raise UsageError(f"stage {named} succeeded, so its folder was removed", hint=f"see its log: {log}")
     written = folder / ENVIRONMENT_FILE
     environ: dict[str, str] = json.loads(written.read_text()) if written.exists() else {"PATH": "/usr/bin:/bin"}
     # A kept workspace has the source; where commands start in it is the recipe's choice.
@@ -58,11 +57,18 @@ def find_request(store: Store, named: str) -> StageRequest:
         UsageError: no such stage ran here, or stages of several recipes are called so.
     """
     requests = _requests(store)
-    if stage not in requests:
-        near = difflib.get_close_matches(stage, requests, n=1, cutoff=0.4)
-        hint = f"did you mean {near[0]!r}?" if near else "`axletree plan RECIPE` shows stage ids"
-        raise UsageError(f"this store has no record of a stage {stage!r}", hint=hint)
-    return requests[stage]
+    found = [each for each in requests if named in {each[1], ":".join(each)}]
+    found = [each for each in found if each[0]] or found  # earlier versions did not write the recipe down
+    if len(found) == 1:
+        return requests[found[0]]
+    if found:
+        message = f"stage {named!r} ran for several recipes: {', '.join(recipe for recipe, _ in found)}"
+        raise UsageError(message, hint=f"name the recipe, too: {shlex.quote(':'.join(found[-1]))}")
+    near = difflib.get_close_matches(
+        named, [*(stage for _, stage in requests), *map(":".join, requests)], n=1, cutoff=0.4
+    )
+    hint = f"did you mean {near[0]!r}?" if near else "`axletree plan RECIPE` shows stage ids"
+    raise UsageError(f"this store has no record of a stage {named!r}", hint=hint)
 
 
 def _requests(store: Store) -> dict[tuple[str, StageId], StageRequest]:

@@ -57,9 +57,9 @@ def command(
 ) -> Reported:
     """Check wheels: tags, RECORD, needed libraries, minimum platform, RPATH, GPU code.
 
-    Reads each wheel once, without unpacking it. For a folder, checks all wheels in it; a folder without wheels is
-    checked as an unpacked tree, for its machine code. Conda packages are compared with their own lists: paths, hashes,
-    links, prefixes, compiled files. The exit code is 1 if there are findings with severity error.
+    Reads each wheel once, without unpacking it. Given a folder, checks every wheel in it; if there are none, checks
+    the machine code in the folder as an unpacked tree. Conda packages are checked against their own metadata: paths,
+    hashes, links, prefixes and compiled files. The exit code is 1 if there are any findings of severity `error`.
     """
     if glibc is not None and parse_glibc(glibc) is None:
         raise UsageError(f"--glibc: {glibc!r} is not a version", hint="write it as 2.28")

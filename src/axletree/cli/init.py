@@ -35,8 +35,13 @@ def start_options(command: _Command) -> _Command:
                 "--python", "pythons", metavar="VERSIONS", help="Python versions to build for, such as 3.11,3.12."
             ),
             click.option("--offline", is_flag=True, help="Do not use the network; missing files are errors."),
-            click.option("--find-links", multiple=True, metavar="PLACE", help="Folder or page to search first."),
-            click.option("--index-url", metavar="URL", help="Package index instead of the configured one."),
+            click.option(
+                "--find-links",
+                multiple=True,
+                metavar="PLACE",
+                help="Folder or page with wheels, searched before the index.",
+            ),
+            click.option("--index-url", metavar="URL", help="Package index to use instead of the configured one."),
         ]
     ):
         command = option(command)

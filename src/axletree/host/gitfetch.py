@@ -114,6 +114,15 @@ def resolve_ref(url: str, ref: str, *, cache: Path, environ: Mapping[str, str]) 
     return _obtain(_open(url, cache=cache, environ=environ), ref, offline=False)
 
 
+def read_at(url: str, commit: str, path: str, *, cache: Path, environ: Mapping[str, str]) -> str:
+    """Text of a small file of a commit; empty where the cache does not have that, or where there is no such file."""
+    try:
+        git, name = _open(url, cache=cache, environ=environ), f"{commit}:{path}"
+        return git.run("cat-file", "blob", name) if int(git.run("cat-file", "-s", name)) <= _SMALL else ""
+    except HostError:
+        return ""
+
+
 def list_tags(url: str, *, cache: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
     """The tags that a repository has now.
 

@@ -30,7 +30,24 @@ TOOLCHAIN = ("cc", "c++")
 _WRAPPERS = frozenset({"ccache", "sccache", "distcc", "icecc"})
 """Programs that stand in for the compilers they are called by the names of."""
 _COMPILERS = frozenset({"c++", "cc", "g++", "gcc", "clang", "clang++"})
-_PACKAGES = {"c++": "g++", "cc": "gcc", "nvcc": "nvidia-cuda-toolkit", "hipcc": "hipcc"}
+PACKAGES = {
+    **{
+        name: name
+        for name in ("bison", "clang", "cmake", "flex", "g++", "gcc", "gfortran", "git", "hipcc", "m4", "make")
+    },
+    **{
+        name: name
+        for name in ("autoconf", "automake", "meson", "nasm", "patch", "patchelf", "perl", "pkg-config", "swig")
+    },
+    **{name: name for name in ("cargo", "ccache", "curl", "rsync", "rustc", "unzip", "yasm", "zip")},
+    "c++": "g++",
+    "cc": "gcc",
+    "clang++": "clang",
+    "ld.lld": "lld",
+    "ninja": "ninja-build",
+    "protoc": "protobuf-compiler",
+}
+"""Tool -> the package of Debian and Ubuntu that has it."""
 _TIMEOUT = 20
 
 
@@ -62,7 +79,7 @@ def find_tools(names: Iterable[str], *, environ: Mapping[str, str], cache: Path)
             *(
                 Problem(
                     message=f"a stage in the recipe needs {name}, which is not on PATH",
-                    hint=f"install it (Debian and Ubuntu: apt-get install {_PACKAGES.get(name, name)})",
+                    hint=_hint(name),
                 )
                 for name in missing
             )

@@ -17,6 +17,7 @@ from axletree.recipe.checkouts import Checkout
 from axletree.recipe.conda import CondaTable
 from axletree.recipe.presets import Preset
 from axletree.recipe.relocation import Relocate
+from axletree.recipe.resources import Resources
 
 
 class Source(Table, frozen=True, kw_only=True):
@@ -51,7 +52,7 @@ class Source(Table, frozen=True, kw_only=True):
     exclude: Annotated[
         tuple[str, ...],
         Meta(
-            description="For `path`: file patterns of files and folders to leave out of the source; a folder is left out with everything in it. `*.o` matches at the root only, `**/*.o` in any folder."
+            description="For `path`: file patterns for what to exclude from the source; excluding a folder excludes everything in it. `*.o` matches only at the root, `**/*.o` in any folder."
         ),
     ] = ()
 
@@ -86,18 +87,6 @@ class Environment(Table, frozen=True, kw_only=True):
             description="For `axletree env`: root folder of the GPU toolkit outside the environment, such as `/opt/rocm`. By default: a toolkit in the environment, otherwise `ROCM_PATH` or `CUDA_HOME`, otherwise the usual places."
         ),
     ] = None
-
-
-class Resources(Table, frozen=True, kw_only=True):
-    """What a stage needs of the machine. A wish until it has run once: then what was measured counts."""
-
-    cores: Annotated[int, Meta(ge=1, description="Cores that must be free before the stage starts.")] = 1
-    memory: Annotated[str | None, Meta(description="Memory that the whole stage needs, such as `4 GB`.")] = None
-    memory_per_job: Annotated[
-        str | None,
-        Meta(description="Memory that one compile process needs, such as `1.6 GB`; limits how many run at once."),
-    ] = None
-    disk: Annotated[str | None, Meta(description="Free disk space that the stage needs, such as `2 GB`.")] = None
 
 
 class Stage(Table, frozen=True, kw_only=True):
@@ -171,7 +160,7 @@ class Stage(Table, frozen=True, kw_only=True):
     ] = ""
     files: Annotated[
         tuple[str, ...],
-        Meta(description="For `compile`: file patterns of the installed files to keep as the result; all by default."),
+        Meta(description="For `compile`: file patterns for the installed files to keep as the result; all by default."),
     ] = ()
     continues: Annotated[
         str | None,
@@ -233,8 +222,8 @@ class Package(Table, frozen=True, kw_only=True):
         Meta(description="Axes that the package may use; by default, those of its stage, or none for a metapackage."),
     ] = None
     when: Annotated[Condition, Meta(description="Only for variants that match: axis -> value or list of values.")] = {}
-    files: Annotated[tuple[str, ...], Meta(description="File patterns of files to include.")] = ("**",)
-    exclude: Annotated[tuple[str, ...], Meta(description="File patterns of files to exclude.")] = ()
+    files: Annotated[tuple[str, ...], Meta(description="File patterns for what to include.")] = ("**",)
+    exclude: Annotated[tuple[str, ...], Meta(description="File patterns for what to exclude.")] = ()
     prefix: Annotated[str, Meta(description="Folder inside the wheel to put the files in.")] = ""
     summary: Annotated[
         str | None,

@@ -32,11 +32,11 @@ class Relocate(Table, frozen=True, kw_only=True):
             description='Folder -> where it goes, such as `{ "torch/lib" = "libtorch/lib" }`; the longest match wins. `.` is the tree itself.'
         ),
     ] = {}
-    drop: Annotated[tuple[str, ...], Meta(description="File patterns of files to leave out.")] = ()
+    drop: Annotated[tuple[str, ...], Meta(description="File patterns for what to leave out.")] = ()
     single: Annotated[
         tuple[str, ...],
         Meta(
-            description="File patterns of shared libraries that exist under several versioned names: each library is kept once, and libraries that need it are changed to use the name that is kept."
+            description="File patterns for shared libraries that exist under several versioned names: each library is kept once, and libraries that need it are changed to use the name that is kept."
         ),
     ] = ()
     names: Annotated[

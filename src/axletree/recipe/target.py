@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from axletree.recipe.axes import Variant
-    from axletree.recipe.model import Environment, Override, Package, Recipe, Resources, Stage, Test
+    from axletree.recipe.model import Environment, Override, Package, Recipe, Stage, Test
+    from axletree.recipe.resources import Resources
 
 SourceKind = Literal["pypi", "url", "git", "path", "wheel"]
 AxisValues = dict[str, str]

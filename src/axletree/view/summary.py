@@ -61,7 +61,7 @@ def summary_lines(
     lines = [_totals(view)]
     for stage in view.having("failed"):
         lines += ["", f"{stage.stage} {outcome_text(stage)}", *failure_lines(stage, "  ", style)]
-        lines.append(f"  inspect it: axletree shell {shlex.quote(stage.stage)}")
+        lines.append(f"  inspect it: axletree shell {shlex.quote(f'{view.recipe}:{stage.stage}')}")
     lines += _not_reached(view)
     lines += _published(view, out)
     lines += _findings(view, style)

@@ -110,5 +110,5 @@ def _unregistered(code: Registered) -> str | None:
     if {pointer.target for pointer in code.pointers} != starts:
         return f"some bundles in {SECTION} have no relocation that points to them"
     if any(value not in starts for _, value in code.symbols):
-        return f"a symbol points inside a bundle in {SECTION}"
+        return f"a symbol points into the middle of a bundle in {SECTION}"
     return None

@@ -174,7 +174,7 @@ def parse_checksum(text: str, *, filename: str, shown: str) -> str:
     """
     match = _SHA256.fullmatch(text.strip())
     if match is None:
-        raise IntegrityError(Problem(file=shown, message="does not contain a SHA-256 in the format of sha256sum"))
+        raise IntegrityError(Problem(file=shown, message="does not contain a SHA-256 checksum in sha256sum format"))
     if match[2] is not None and match[2].rpartition("/")[2] != filename:
         raise IntegrityError(Problem(file=shown, message=f"is the checksum of a different file, {match[2]!r}"))
     return match[1].lower()

@@ -309,7 +309,7 @@ def _checksum(offer: StoredArchive) -> str:
             return parse_checksum(text, filename=offer.filename, shown=f"{offer.filename}{suffix}")
     raise IntegrityError(
         f"{_shown(offer.location)} has no checksum file, so it cannot be verified",
-        hint=f"add {offer.filename}{CHECKSUM_SUFFIXES[0]} to the store, in the format of sha256sum",
+        hint=f"add {offer.filename}{CHECKSUM_SUFFIXES[0]} to the store, in sha256sum format",
     )
 
 

@@ -95,7 +95,7 @@ def conda_version(text: str) -> Version:
     try:
         return Version(text.replace("_", "-"))
     except InvalidVersion as error:
-        raise ValueError(f"version {text!r} has no counterpart in PEP 440") from error
+        raise ValueError(f"version {text!r} has no PEP 440 equivalent") from error
 
 
 def exactly(version: Version | str) -> VersionRange:

@@ -189,7 +189,7 @@ def _stage(writer: _Writer, project: Project, choices: Choices, axes: tuple[str,
             "; ".join(why for _, why in variables.values()),
         )
     if choices.torch and project.gpu.plain_setuptools is not None:
-        writer.key("parallel", "setuptools", f"it turns ninja off: {project.gpu.plain_setuptools.place}")
+        writer.key("parallel", "setuptools", f"the project disables Ninja: {project.gpu.plain_setuptools.place}")
 
 
 def _tools(project: Project, choices: Choices) -> Iterator[tuple[str, str]]:

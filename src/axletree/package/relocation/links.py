@@ -225,7 +225,12 @@ class _Linker:
             entries = [each.text for each in search_path(path, facts)]
             beside = " nor in sibling trees" if self.siblings else ""
             message = f"needs a library that is neither in the tree{beside} nor on this machine"
-            hint = f"searched {', '.join([*entries, *self.searched])}; add the library's folder to graft-from"
+            way = (
+                "add the library's folder to graft-from"
+                if self.required is None
+                else "install it, or name its provider"
+            )
+            hint = f"searched {', '.join([*entries, *self.searched])}; {way}"
             self.problems.append(Problem(file=path, key=soname, message=message, hint=hint))
             self.outside[soname] = ("nobody", "host")  # said once is enough
             return soname

@@ -81,7 +81,7 @@ class Claim(Table, frozen=True, kw_only=True):
         tuple[str, ...],
         Meta(description="File patterns, relative to the prefix."),
     ] = ("**",)
-    exclude: Annotated[tuple[str, ...], Meta(description="File patterns of files to leave out.")] = ()
+    exclude: Annotated[tuple[str, ...], Meta(description="File patterns for what to leave out.")] = ()
 
 
 class Drop(Claim, frozen=True, kw_only=True):
@@ -129,7 +129,7 @@ class Package(Table, frozen=True, kw_only=True):
     claim: Annotated[
         tuple[Claim, ...],
         Meta(
-            description="Files that the package owns. For a devel package: files to add to those of the runtime packages, which it always mirrors; its claims are applied last."
+            description="Files that belong to the package. A devel package always includes the files of the runtime packages; list only further ones. Its claims are applied after those of all other packages."
         ),
     ] = ()
 
@@ -148,7 +148,7 @@ class Libraries(Table, frozen=True, kw_only=True):
     ] = ()
     dependent: Annotated[
         tuple[str, ...],
-        Meta(description="File patterns of libraries that cannot be loaded on their own, such as plugins."),
+        Meta(description="File patterns for libraries that cannot be loaded on their own, such as plugins."),
     ] = ()
     shortnames: Annotated[
         dict[str, str], Meta(description="SONAME -> short name that replaces the usual one (`amdhip64`).")
@@ -160,7 +160,7 @@ class Command(Table, frozen=True, kw_only=True):
 
     files: Annotated[
         tuple[str, ...],
-        Meta(min_length=1, description="File patterns of programs. Each console script is named after its file."),
+        Meta(min_length=1, description="File patterns for programs. Each console script is named after its file."),
     ]
     devel: Annotated[
         bool,
@@ -197,7 +197,7 @@ class Devel(Table, frozen=True, kw_only=True):
     links: Annotated[
         tuple[str, ...],
         Meta(
-            description="File patterns of links that stay symbolic: links to programs that look up their real location."
+            description="File patterns for links that stay symbolic: links to programs that look up their real location."
         ),
     ] = ()
 

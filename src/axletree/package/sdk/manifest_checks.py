@@ -62,7 +62,7 @@ def _about(manifest: Manifest) -> Iterator[Fault]:
     if not _COMMAND.fullmatch(sdk.command):
         yield Fault(path=("sdk", "command"), message=f"{sdk.command!r} is not a valid program name")
     if not _PREFIX.fullmatch(sdk.prefix):
-        hint = "use capital letters, digits and '_', without a '_' at the end, such as ROCM_SDK"
+        hint = "use capital letters, digits and '_', with no trailing '_'; for example, ROCM_SDK"
         yield Fault(path=("sdk", "prefix"), message=f"{sdk.prefix!r} is not a valid variable prefix", hint=hint)
     if sdk.version is not None and not _is_version(sdk.version):
         yield Fault(path=("sdk", "version"), message=f"{sdk.version!r} is not a valid version (PEP 440)")

@@ -243,4 +243,4 @@ def _opens_faults(rules: SplitRules) -> Iterator[Fault]:
 def _known(name: str, names: Iterable[str], path: Path) -> Iterator[Fault]:
     if name not in names:
         hint = suggestion(name, names, "packages of this file")
-        yield Fault(path=path, message=f"no package called {name!r} can contain files", hint=hint)
+        yield Fault(path=path, message=f"there is no package {name!r} that can contain files", hint=hint)

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from axletree.recipe.faults import Path
-    from axletree.recipe.model import Recipe, Resources, Source
+    from axletree.recipe.model import Recipe, Source
+    from axletree.recipe.resources import Resources
 
 KINDS = ("pypi", "url", "git", "path", "wheel")
 """Kinds of source, by their keys."""

@@ -272,7 +272,7 @@ SYSTEM_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="variable/search-path",
         severity="warning",
-        title="A variable puts folders before the compiler's own",
+        title="An environment variable puts folders before the compiler's own",
         references=('GCC manual, "Environment Variables Affecting GCC"',),
         why="Headers and libraries from a different installation take precedence over those that the project found "
         "during configuration.",
@@ -286,7 +286,7 @@ SYSTEM_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="variable/python",
         severity="warning",
-        title="A variable adds modules to every Python",
+        title="An environment variable adds modules to every Python interpreter",
         references=("Python, command line, PYTHONPATH, PYTHONHOME",),
         why=(
             "Isolated build environments are then not isolated: they import modules that belong to a different "
