@@ -250,7 +250,7 @@ CUDA_RULES: tuple[Rule[Examined], ...] = (
         title="CUDA_HOME points to a folder without a CUDA toolkit",
         references=("torch/utils/cpp_extension.py, _find_cuda_home",),
         why=(
-            "Build tools trust the variable; if it is wrong, they fail with `CUDA_HOME environment variable is not set` "
+            "Build tools trust it. If it is wrong, they fail with `CUDA_HOME environment variable is not set` "
             "or do not find nvcc."
         ),
         fix="set the variable to the folder that contains bin/nvcc, or unset it",
