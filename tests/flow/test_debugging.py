@@ -43,7 +43,7 @@ def failed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "recipe.toml").write_text(RECIPE)
     done = axletree(folder, "build", "recipe.toml", "--out", "dist")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "inspect it: axletree shell lib" in done.stdout
+    assert "inspect it: axletree shell hello:lib" in done.stdout
     return folder
 
 

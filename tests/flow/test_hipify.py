@@ -109,7 +109,7 @@ def test_what_is_installed_on_the_machine_changes_nothing(project: Project, tmp_
     [
         ("aten/hip/Kernel.hip", "hipMalloc();\n", "tools/amd_build/build_amd.py created no files"),
         ("tools/amd_build/build_amd.py", "raise SystemExit(3)\n", "build_amd.py failed with exit code 3"),
-        ("tools/amd_build/build_amd.py", None, "the source has no tools/amd_build/build_amd.py"),
+        ("tools/amd_build/build_amd.py", None, "the source does not contain tools/amd_build/build_amd.py"),
     ],
 )
 def test_what_cannot_be_hipified_is_told(project: Project, file: str, text: str | None, message: str) -> None:

@@ -214,7 +214,7 @@ def test_a_killed_stage_is_told_and_the_others_go_on(inner: bool, tmp_path: Path
     assert ended.code == 1
     assert ended.statuses() == {"fetch": "done", "one": "failed", "two": "done", "three": "done"}
     assert "killed by another process" in ended.finished("one")["message"]
-    assert "was killed once before" in ended.finished("one")["message"]
+    assert "had already been killed once" in ended.finished("one")["message"]
     assert gone(project) == []
     (project.source / "wait").unlink()
     assert project.build().code == 0

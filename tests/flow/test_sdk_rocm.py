@@ -175,7 +175,7 @@ def test_fault_l_it_loads_without_a_search_path_and_fails_when_a_library_goes(ro
     bad = {each["name"]: each["text"] for each in json.loads(done.stdout)["results"] if each["status"] == "failed"}
     assert done.returncode == 1
     assert set(bad) == {"load/rocm-sdk-core/hsa-runtime64", "load/rocm-sdk-core/amdhip64"}
-    assert "finds no libhsa-runtime64.so.1, which rocm-sdk-core has" in bad["load/rocm-sdk-core/amdhip64"]
+    assert "cannot find libhsa-runtime64.so.1, which rocm-sdk-core provides" in bad["load/rocm-sdk-core/amdhip64"]
 
 
 def test_what_the_devel_package_made_goes_with_it(dist: Path, tmp_path: Path) -> None:
