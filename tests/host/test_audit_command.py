@@ -105,7 +105,7 @@ def test_a_conda_package_is_compared_with_its_lists(tmp_path: Path) -> None:
             archive.writestr(name.replace("demo-1.0", "other-1.0"), data)
     code, output = run(renamed)
     assert code == 1
-    assert "error name: is 'demo' in info/index.json, but 'other' in the file's name [conda/name]" in output
+    assert "error name: is 'demo' in info/index.json, but 'other' in the file name [conda/name]" in output
 
 
 @pytest.mark.parametrize("damage", ["cut off", "no archive", "no name"])

@@ -146,7 +146,7 @@ def test_what_can_not_be_read_is_told_before_anything_is_written(tree: Path, tmp
     other = tmp_path / "python"
     other.write_text("#!/bin/sh\necho Usage: none >&2; exit 3\n")
     other.chmod(0o755)
-    with pytest.raises(HostError, match=r"python: not a working Python: exit code 3: Usage: none$"):
+    with pytest.raises(HostError, match=r"python: is not a working Python: exit code 3: Usage: none$"):
         work_on_cache(tree, {"USE_EXTRA": "ON"}, python=other)
     assert (tree / "CMakeCache.txt").read_bytes() == content
 

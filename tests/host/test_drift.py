@@ -154,7 +154,7 @@ def test_a_shallow_clone_and_one_without_tags(tree: Tree) -> None:
     missing = vendored(facts, "sleef")
     assert missing.note == "not checked out; only its commit is known"
     assert missing.text == sleef.git("rev-parse", "HEAD")
-    told = "only the commits are known of submodules that are not checked out: third_party/sleef; "
+    told = "some submodules are not checked out, so only their commits are known: third_party/sleef; "
     assert facts.notes == (f"{told}check them out with `git submodule update --init --recursive`",)
     assert tree.read().notes == ()
     assert "its clone has no tags" in vendored(tree.read(), "sleef").note

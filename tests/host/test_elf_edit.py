@@ -199,7 +199,7 @@ def test_static_programs_are_refused(tmp_path: Path) -> None:
     need("gcc")
     code = tmp_path / "main.c"
     code.write_text("int main(void) { return 0; }")
-    for flags, message in ((("-static",), "no dynamic section"), (("-static-pie",), "static program")):
+    for flags, message in ((("-static",), "no dynamic section"), (("-static-pie",), "is statically linked")):
         program = tmp_path / "program"
         run("gcc", *flags, code, "-o", program)
         before = program.read_bytes()

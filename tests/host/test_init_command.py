@@ -77,7 +77,7 @@ def test_an_sdist_of_the_index(here: Path, server: Server, capsys: pytest.Captur
 def test_what_the_index_does_not_have(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
     server.add_project("gizmo", {"gizmo-1.2.tar.gz": b""})
     code, _, err = call(capsys, "init", "gadget")
-    assert (code, "has no project 'gadget'" in err) == (2, True)
+    assert (code, "does not contain a project 'gadget'" in err) == (2, True)
     code, _, err = call(capsys, "init", "gizmo==7")
     assert (code, "has neither an sdist nor a wheel of gizmo 7" in err) == (2, True)
     code, _, err = call(capsys, "init", "gizmo==1.2.x.y")

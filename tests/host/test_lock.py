@@ -308,7 +308,7 @@ def test_a_source_of_another_version_is_refused(kind: str, project: Project, tmp
         subprocess.run(["git", "-C", str(there), *who, *arguments], check=True)
     source = f'git = "{there.as_uri()}"\nref = "main"' if kind == "git" else f'path = "{there}"'
     project.edit('pypi = "tiny"', source)
-    says = r"tiny.toml:3: version: the recipe says 1.0, but pyproject.toml of the source says Version: 2.0"
+    says = r"tiny.toml:3: version: the recipe sets 1.0, but the source's pyproject.toml reports Version: 2.0"
     with pytest.raises(RecipeError, match=says) as caught:
         project.lock()
     assert len(caught.value.problems) == 1

@@ -91,7 +91,9 @@ def test_variants_of_a_gpu(recipe: Path, desired: str) -> None:
 
 
 def test_a_gpu_that_no_variant_is_for(recipe: Path) -> None:
-    with pytest.raises(UsageError, match=r"no variant is for rocm7\.1\n  hint: values of axis gpu: cpu, cu126, cu130"):
+    with pytest.raises(
+        UsageError, match=r"no variant is built for rocm7\.1\n  hint: values of axis gpu: cpu, cu126, cu130"
+    ):
         patterns_for_gpu(str(recipe), "rocm7.1", (), ())
     with pytest.raises(UsageError, match="no variant is for cpu"):
         patterns_for_gpu(str(recipe), "cpu", ("cu*",), ())

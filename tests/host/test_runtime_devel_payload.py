@@ -73,9 +73,9 @@ HOSTILE: list[tuple[list[tuple[str, bytes, str]], str]] = [
     ([("a/s", LINK, "../.."), ("x", LINK, "a/s/pip")], "outside the tree"),
     ([("x", FILE, ""), ("x", FILE, "")], "occurs twice"),
     ([("x", FILE, ""), ("x", FOLDER, "")], "occurs twice"),
-    ([("x", LINK, "lib"), ("x/y", FILE, "")], "is below a link"),
-    ([("x/y", FILE, ""), ("x", LINK, "../_rocm_sdk_core/lib")], "is below a link"),
-    ([("x", FILE, ""), ("x/y", FILE, "")], "is below a file"),
+    ([("x", LINK, "lib"), ("x/y", FILE, "")], "is nested under a link"),
+    ([("x/y", FILE, ""), ("x", LINK, "../_rocm_sdk_core/lib")], "is nested under a link"),
+    ([("x", FILE, ""), ("x/y", FILE, "")], "is nested under a file"),
 ]
 
 

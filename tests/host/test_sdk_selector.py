@@ -231,7 +231,7 @@ def test_what_a_cache_froze_is_noticed_when_it_runs(dist: Path, tmp_path: Path) 
     warned = run_sdk(frozen, "-W", "always", "-c", code, GIZMO_FORCE_GFX_ARCH="gfx1030")
     assert warned.returncode == 0
     assert warned.stdout == ""
-    assert warned.stderr.count("UserWarning: gizmo 2.5+label.1: it was installed with packages for gfx9_0") == 1
+    assert warned.stderr.count("UserWarning: gizmo 2.5+label.1: the SDK was installed with packages for gfx9_0") == 1
 
 
 @pytest.mark.parametrize("client", CLIENTS)

@@ -116,7 +116,7 @@ def test_a_version_with_wheels_alone_is_told_with_what_to_take_instead() -> None
     yanked = absence("torch", "2.5.0", File(wheels[0], yanked=True))
     assert f"only {wheels[0]}" in yanked.message
     missing = absence("torch", "2.6.0", *wheels)
-    assert missing.message.endswith("of torch 2.6.0; it has only wheels of torch: 2.5.0 (the newest)")
+    assert missing.message.endswith("of torch 2.6.0; it only has wheels for torch: 2.5.0 (the newest)")
 
 
 def test_an_archive_that_can_not_be_unpacked_is_named() -> None:

@@ -62,7 +62,7 @@ _WIDEST = 120
     type=click.IntRange(0, 9),
     default=LEVEL,
     show_default=True,
-    help="Compression level: 0 stores, 9 is smallest.",
+    help="Compression level, from 0 (no compression) to 9 (smallest files).",
 )
 @click.option(
     "--threads",

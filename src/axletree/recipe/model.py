@@ -319,18 +319,20 @@ class Override(Table, frozen=True, kw_only=True):
     package: Annotated[str | tuple[str, ...] | None, Meta(description="Package to change, or a list of packages.")] = (
         None
     )
-    env: Annotated[dict[str, str], Meta(description="Variables to add or replace (stages).")] = {}
+    env: Annotated[dict[str, str], Meta(description="For a stage: variables to add or override.")] = {}
     commands: Annotated[tuple[str, ...] | None, Meta(description="Commands that replace the stage's own.")] = None
-    config: Annotated[dict[str, str], Meta(description="Config settings to add or replace (stages).")] = {}
-    options: Annotated[dict[CMakeVariable, str], Meta(description="CMake variables to add or replace (stages).")] = {}
-    expect: Annotated[dict[str, str], Meta(description="Expectations to add or replace (stages).")] = {}
+    config: Annotated[dict[str, str], Meta(description="For a stage: config settings to add or override.")] = {}
+    options: Annotated[
+        dict[CMakeVariable, str], Meta(description="For a stage: CMake variables to add or override.")
+    ] = {}
+    expect: Annotated[dict[str, str], Meta(description="For a stage: expectations to add or override.")] = {}
     requires: Annotated[tuple[str, ...], Meta(description="Requirements to add (environments, packages).")] = ()
     conda: Annotated[
         CondaTable | None,
         Meta(description="Settings of the conda package: lists are extended, other values are replaced."),
     ] = None
-    tools: Annotated[tuple[str, ...], Meta(description="Host programs to add (stages).")] = ()
-    pass_env: Annotated[tuple[str, ...], Meta(description="Additional variables of your shell to pass (stages).")] = ()
+    tools: Annotated[tuple[str, ...], Meta(description="For a stage: host programs to add.")] = ()
+    pass_env: Annotated[tuple[str, ...], Meta(description="For a stage: more variables of your shell to pass.")] = ()
     resources: Annotated[Resources | None, Meta(description="Resources that replace the stage's own.")] = None
 
     @property

@@ -119,7 +119,7 @@ def explain_absence(project: str, version: str, files: Iterable[Offered]) -> Abs
             hint='build from its repository: source = { git = "https://...", ref = "..." }',
         )
     if not sdists:
-        next_to = f"it has only wheels of {project}: {_near(wanted, set(versions.values()))}"
+        next_to = f"it only has wheels for {project}: {_near(wanted, set(versions.values()))}"
     return Absence(
         path=("version",),
         message=f"the package index has neither an sdist nor a wheel of {project} {version}; {next_to}",

@@ -154,7 +154,7 @@ def _refuse_unfit(root: Path) -> None:
     """
     if re.search(r"[\s:]", str(root)):
         raise StoreError(
-            f"a store cannot be at {str(root)!r}: compilers and make split paths at whitespace and colons",
+            f"the store cannot be located at {str(root)!r}: compilers and `make` split paths at whitespace and colons",
             hint=f"set {STORE_VARIABLE} to a folder whose path has neither",
         )
 

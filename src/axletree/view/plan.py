@@ -69,7 +69,7 @@ def _unshared_text(sharing: Sharing) -> str:
     if sharing.work is None or sharing.shared_work is None:
         return text
     now, before = format_duration(sharing.work), format_duration(sharing.shared_work)
-    return f"{text}; last time: {now} of work instead of {before}"
+    return f"{text}; last time, the stages took {now} instead of {before}"
 
 
 def _totals_text(report: PlanReport) -> str:

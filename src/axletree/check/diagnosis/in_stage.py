@@ -118,7 +118,7 @@ def _fetched(setting: StageSetting, *, submodules: bool) -> Iterator[str]:
     if submodules:
         yield f"Fill the source's submodules: if [source] has `git`, in {setting.recipe} with"
         yield "    source.submodules = true"
-        yield "if it has `path`, by `git submodule update --init --recursive` in that folder."
+        yield "if it has `path`, run `git submodule update --init --recursive` in that folder."
 
 
 def _required(requires: tuple[str, ...], setting: StageSetting) -> Iterator[str]:

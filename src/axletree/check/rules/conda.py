@@ -275,8 +275,8 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
         id="conda/compiled-for-another",
         severity="warning",
         title="A compiled Python file is for a different Python version, or should not be in the package",
-        why="Python never reads a file compiled for a different version, and packages for several Python versions "
-        "conflict over it. For `noarch: python` packages, the installer compiles the files.",
+        why="Python ignores .pyc files compiled for a different version, and packages for different Python versions "
+        "conflict when they contain the same .pyc file. With `noarch: python`, the installer compiles the files.",
         fix="compile the files with the Python version that the package is for, in a clean build folder",
         check=partial(_found, kinds=("pyc",)),
         cases=lambda: (

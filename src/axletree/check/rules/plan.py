@@ -50,7 +50,7 @@ PLAN_RULES: tuple[Rule[Part], ...] = (
     Rule(
         id="build/not-installed",
         severity="warning",
-        title="This machine lacks a Python or a client that the plan needs",
+        title="This machine lacks a Python version or a package client that the plan needs",
         why=(
             "The keys of stages that use it are not known yet, so `plan` counts them as stages to run; `build` refuses "
             "to start."

@@ -89,8 +89,8 @@ def _old_libstdcxx(facts: Verified) -> Iterator[Found]:
             seen.add(choice.actual)
             yield Found(
                 where=choice.actual,
-                message=f"provides versions up to {choice.actual_version}, but {choice.expected} provides versions "
-                f"up to {choice.expected_version}: programs built with the newer library do not start with "
+                message=f"provides symbol versions up to {choice.actual_version}, but {choice.expected} provides them "
+                f"up to {choice.expected_version}: programs built against the newer library may not start with "
                 "the older one",
                 fix=_remove(posixpath.dirname(choice.actual), choice.by),
             )

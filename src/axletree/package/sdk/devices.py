@@ -112,7 +112,7 @@ def split_devices(
         raise IntegrityError(*problems, hint=hint)
     told = some_of(sorted(strangers), _SHOWN)
     notes = (
-        (f"{told}: code for GPUs that have no package of their own, so it goes into {package.dist}",)
+        (f"{told}: contains code for GPUs that have no package of their own, and goes into {package.dist}",)
         if strangers
         else ()
     )

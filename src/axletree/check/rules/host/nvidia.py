@@ -85,7 +85,7 @@ def _forward(facts: Examined) -> Iterator[Found]:
             f"files {place} are incomplete"
         )
         fix = (
-            "reinstall the container toolkit on the host, and restart the container:\n"
+            "reinstall NVIDIA's container toolkit on the host, and restart the container:\n"
             "$ sudo apt-get install --reinstall nvidia-container-toolkit && sudo systemctl restart docker\n"
             "and look for a libcuda in the image:\n$ ldconfig -p | grep libcuda"
         )

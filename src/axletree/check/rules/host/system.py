@@ -122,7 +122,8 @@ def _search(facts: Examined) -> Iterator[Found]:
         if value and any(not folder.endswith("/stubs") for folder in value.split(":")):  # CUDA's images name that one
             empty = ", and an empty entry means the current folder" if "" in value.split(":") else ""
             yield Found(
-                where=name, message=f"{name}={value} puts folders before the compiler's own in every build{empty}"
+                where=name,
+                message=f"{name}={value} adds folders ahead of the compiler's own search path in every build{empty}",
             )
 
 
