@@ -95,7 +95,7 @@ def test_a_gpu_that_no_variant_is_for(recipe: Path) -> None:
         UsageError, match=r"no variant is built for rocm7\.1\n  hint: values of axis gpu: cpu, cu126, cu130"
     ):
         patterns_for_gpu(str(recipe), "rocm7.1", (), ())
-    with pytest.raises(UsageError, match="no variant is for cpu"):
+    with pytest.raises(UsageError, match="no variant is built for cpu"):
         patterns_for_gpu(str(recipe), "cpu", ("cu*",), ())
     with pytest.raises(UsageError, match="is not a valid DESIRED_CUDA"):
         patterns_for_gpu(str(recipe), "cuda", (), ())

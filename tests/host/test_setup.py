@@ -16,7 +16,7 @@ QUESTION = "Install them with apt-get? Without them these tests skip. [Y/n] "
 LISTED = [
     "setup: not here: g++ (for tests that compile)",
     "setup: not here: git patch cmake unzip mmdebstrap (for tests that make and confirm things with them)",
-    "setup: not here: lld mold (for tests that edit what these linkers make)",
+    "setup: not here: clang lld mold (for tests that edit what these compilers and linkers make)",
     "setup: not here: dpkg-dev ",
     "setup: not here: fish (for tests that activate environments in these shells)",
     "setup: not here: chromium fonts-dejavu-core (for the test that opens the report)",
@@ -91,7 +91,7 @@ def test_one_yes_is_enough_for_all(machine: Path, answer: str) -> None:
     assert said.count(QUESTION) == 1
     g_plus_plus, tools, linkers, pytorch, shells, browser = installed(machine)
     assert (g_plus_plus, tools) == ("g++", "git patch cmake unzip mmdebstrap")
-    assert (linkers, shells, browser) == ("lld mold", "fish", "chromium fonts-dejavu-core")
+    assert (linkers, shells, browser) == ("clang lld mold", "fish", "chromium fonts-dejavu-core")
     assert {"libeigen3-dev", "pybind11-dev"} < set(pytorch.split())
 
 
@@ -129,14 +129,14 @@ def test_who_may_not_install_is_not_asked(machine: Path) -> None:
 
 def test_what_can_not_be_installed_stops_nothing(machine: Path) -> None:
     said = setup(machine, FAILING="lld")
-    assert "setup: that failed; tests that edit what these linkers make will skip" in said
+    assert "setup: that failed; tests that edit what these compilers and linkers make will skip" in said
     assert said.count("that failed") == 1
     assert len(installed(machine)) == 6
 
 
 def test_where_all_is_there_nothing_is_said(machine: Path) -> None:
     tools = ("git", "patch", "cmake", "unzip", "mmdebstrap")
-    for tool in ("c++", *tools, "ld.lld", "ld.mold", "fish", "google-chrome", "dpkg-query"):
+    for tool in ("c++", *tools, "clang", "ld.lld", "ld.mold", "fish", "google-chrome", "dpkg-query"):
         (machine / tool).write_text("#!/bin/sh\n")
         (machine / tool).chmod(0o755)
     assert setup(machine, answer="") == ""

@@ -140,7 +140,7 @@ def test_all_missing_programs_are_named(programs: Bin) -> None:
     assert said == [f"a stage in the recipe needs {name}, which is not on PATH" for name in ("c++", "nvcc", "meson")]
     hints = [problem.hint or "" for problem in caught.value.problems]
     assert "g++" in hints[0]
-    assert "nvidia-cuda-toolkit" in hints[1]
+    assert "CUDA toolkit" in hints[1]
     assert "meson" in hints[2]
 
 

@@ -131,7 +131,10 @@ def test_unpack_overwrites_nothing(made: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("path", "message"),
-    [("demo_app/__init__.py", "hash: has sha256="), ("demo_app/extra.py", "missing: is in the wheel, but not listed")],
+    [
+        ("demo_app/__init__.py", "hash: has hash sha256="),
+        ("demo_app/extra.py", "missing: is in the wheel, but not listed"),
+    ],
 )
 def test_a_wheel_that_is_not_what_its_record_says_leaves_nothing(
     made: Path, tmp_path: Path, path: str, message: str
