@@ -311,7 +311,7 @@ def test_a_holder_in_a_namespace_of_its_own_is_not_called_process_one(
 
 @pytest.mark.parametrize("name", ["my store", "tab\tbed", "a:b"])
 def test_a_path_that_compilers_would_take_apart_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(StoreError, match="cannot be at") as caught:
+    with pytest.raises(StoreError, match="cannot be located at") as caught:
         Store.open(tmp_path / name / "store")
     assert "AXLETREE_STORE" in (caught.value.problems[0].hint or "")
     assert not (tmp_path / name).exists()

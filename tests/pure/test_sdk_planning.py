@@ -418,7 +418,7 @@ def test_what_is_named_for_a_gpu_is_somewhere(sdk: Sdk, path: str, dists: set[st
     plan = sdk.plan()
     found = {each.shipped.dist for each in plan.packages if path in {item.path for item in each.items}}
     assert found == dists
-    noted = [f"{path}: code for GPUs that have no package of their own, so it goes into gizmo-libraries"]
+    noted = [f"{path}: contains code for GPUs that have no package of their own, and goes into gizmo-libraries"]
     assert list(plan.notes) == (noted if dists == {"gizmo-libraries"} else [])
 
 
