@@ -40,8 +40,8 @@ coverage: .venv/.ready-dev
 	echo "all lines: build/coverage/index.html" && exit $$code
 
 proof: .venv/.ready-dev
-	@scripts/setup compiler
-	@scripts/setup tools
+	@scripts/setup tests
+	@scripts/setup daemon
 	$(TEST) tests -m proof
 
 lint: .venv/.ready-dev

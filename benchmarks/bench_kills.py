@@ -90,7 +90,7 @@ def main() -> None:
         print(f"first build: {many.compiled()} objects")
         for at in range(1, options.kills + 1):
             many.edit(at)
-            below = str(root / "store" / "workspaces")
+            below = "/store/workspaces"
             many.start(**faults_in_stages(root / "faults", below, at)).wait()
             many.build()
             print(f"killed before operation {at} of the laying out: {many.compiled()} compiled, 1 changed")

@@ -41,6 +41,13 @@ def rocm_archives() -> Path:
     return _found(lambda: rocm.rocm_archives(sparse=True))
 
 
+def debian_layout() -> Path:
+    """An OCI layout with a small Debian system."""
+    from support.debian_root import debian_image_twice  # noqa: PLC0415 (importable only now)
+
+    return _found(lambda: debian_image_twice("bookworm", ("libbz2-dev",)).root.parent / "oci")
+
+
 def cuobjdump() -> Path | None:
     """NVIDIA's tool out of its wheel, or ``None``."""
     try:

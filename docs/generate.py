@@ -1,14 +1,12 @@
-"""Write the reference pages that the code already knows: recipe keys, commands, events, reports, rules, schemas.
+"""Write the reference pages from the code: recipe keys, commands, events, reports, rules, schemas.
 
-``python docs/generate.py`` writes them into docs/reference; with ``--check`` nothing is written, and the exit code is 1
-when a page is not what the code says.
+``python docs/generate.py`` writes them to docs/reference. With ``--check`` it writes nothing and exits with 1 if a page
+differs from the code.
 """
 
 from __future__ import annotations
 
 import ast
-import importlib
-import importlib.util
 import inspect
 import json
 import re
@@ -24,7 +22,8 @@ from axletree.app.rules import RULES
 from axletree.check.diagnosis.decode import FAILURE_KINDS
 from axletree.check.diagnosis.kind import Stage
 from axletree.check.document import render_rules
-from axletree.cli.main import COMMANDS, cli
+from axletree.cli.main import COMMANDS, cli, load
+from axletree.cli.outline import outline_of
 from axletree.cli.reporting import report_types
 from axletree.core import events
 from axletree.core.findings import Finding, LogLine
@@ -32,7 +31,7 @@ from axletree.core.globs import EXAMPLES
 from axletree.core.records import Metrics
 from axletree.host.shipped_data import read_shipped
 from axletree.package.sdk.schema import sdk_manifest_schema
-from axletree.recipe.schema import event_schema, recipe_schema
+from axletree.recipe.schema import FILLED_IN, FROM_BASE, event_schema, recipe_schema
 from axletree.recipe.settings import OF_THE_USER, PROJECT_FILE, USER_FILE, Settings, variable_of
 from axletree.report.envelope import SCHEMA, Envelope
 from axletree.report.schema import reports_schema, structs_of
@@ -42,6 +41,16 @@ if TYPE_CHECKING:
 
 REFERENCE = Path(__file__).parent / "reference"
 PATTERNS = re.compile(r"\b[Ff]ile patterns?\b")
+COMMAND_GROUPS = {
+    "Recipes": ("init", "check", "lock", "matrix", "recipes", "schema"),
+    "Builds": ("wheel", "plan", "build", "ledger", "shell", "run-stage", "image", "store"),
+    "Finished wheels": ("audit", "sizes", "repair", "split", "thin", "unpack", "pack", "retag", "edit-elf"),
+    "Hosts, environments and logs": ("doctor", "facts", "env", "diagnose", "rules"),
+    "Source trees": ("source", "dev", "rebuild", "cmake-cache", "clean", "drift"),
+    "SDKs": ("sdk",),
+    "Configuration": ("settings", "completion"),
+}
+"""Heading of the index -> commands; those of no group are listed under "More"."""
 NOTE = "<!-- Written by docs/generate.py. Change the code, then run `make docs`. -->"
 
 
@@ -80,8 +89,10 @@ def type_name(schema: dict[str, Any], table: str | None = None) -> str:
 
 def default_of(key: str, table_schema: dict[str, Any]) -> str:
     """What holds where a key is not given; empty where that is nothing, or a table with defaults of its own."""
-    if key in table_schema["required"]:
+    if key in table_schema["required"] or key in FROM_BASE.get(table_schema.get("title", ""), ()):
         return "**required**"
+    if key in FILLED_IN.get(table_schema.get("title", ""), ()):
+        return "**required**, or [from the project](../how-to/write-a-recipe.md#defaults)"
     value = table_schema["properties"][key].get("default")
     return "" if value in (None, "", [], ()) or isinstance(value, dict) else code(json.dumps(value))
 
@@ -124,14 +135,14 @@ def patterns_page() -> str:
     parts = [
         "# File patterns",
         NOTE,
-        "Keys that select files take patterns, the same in [recipes](recipe.md), [SDK manifests](sdk-manifest.md) and "
-        "the rules that [split a wheel](../how-to/split-a-wheel.md). A pattern is compared with the whole path, from "
-        "the root of the tree. Unlike in a `.gitignore`, a pattern without a slash matches at the root only: write "
-        "`**/*.o` for any folder.",
+        "[Recipes](recipe.md), [SDK manifests](sdk-manifest.md) and the rules that "
+        "[split a wheel](../how-to/split-a-wheel.md) select files with the same patterns. A pattern must match the "
+        "whole path, starting at the root of the tree. Unlike in a `.gitignore`, a pattern without a slash matches "
+        "only at the root: use `**/*.o` to match in any folder.",
         table(("pattern", "meaning", "matches", "does not match"), rows),
-        "These are errors: a slash at either end, an empty part, `.` or `..`, a backslash, `**` beside other "
-        "characters (`lib**`), a `[` without its `]`, and alternatives such as `{a,b}` (write one pattern for each).",
-        "Patterns of names, such as SONAMEs, artifacts and variants, know `*`, `?` and `[...]`.",
+        "These are errors: a leading or trailing slash, an empty component, `.` or `..`, a backslash, `**` next to "
+        "other characters (`lib**`), an unclosed `[`, and alternatives such as `{a,b}` (use one pattern for each).",
+        "Patterns for names, such as SONAMEs, artifacts and variants, support `*`, `?` and `[...]`.",
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -156,9 +167,10 @@ def recipe_page() -> str:
     head = [
         "# Recipe",
         NOTE,
-        "A recipe is a TOML file. [Write a recipe](../how-to/write-a-recipe.md) shows one; this page has every key.",
-        "An unknown key is an error that names the nearest valid one. Editors can check a recipe while it is written: "
-        "[recipe.schema.json](recipe.schema.json) is its JSON schema (`axletree schema` prints it).",
+        "A recipe is a TOML file. [Write a recipe](../how-to/write-a-recipe.md) introduces it. This page lists all its "
+        "keys.",
+        "An unknown key is an error that suggests the nearest valid key. Editors can check a recipe as you type with "
+        "the JSON schema, [recipe.schema.json](recipe.schema.json) (`axletree schema` prints it).",
     ]
     return toml_page(recipe_schema(), "Recipe", head)
 
@@ -171,7 +183,7 @@ def settings_page() -> str:
             code(key),
             type_name(schema),
             code(variable_of(key)),
-            "you" if key in OF_THE_USER else "you, a project",
+            "you" if key in OF_THE_USER else "you or a project",
             code(json.dumps(schema["default"])) if schema["default"] else "",
             schema["description"],
         )
@@ -180,18 +192,19 @@ def settings_page() -> str:
     parts = [
         "# Settings",
         NOTE,
-        "A setting comes from the first of these places that has it:",
-        "1. options of the command, such as `--offline`\n"
-        "2. variables, such as `AXLETREE_OFFLINE=1`; lists have spaces between their parts\n"
-        f"3. the project's file, `{PROJECT_FILE}` in the working folder or the nearest folder above it that has one\n"
-        f"4. your own file, `~/.config/axletree/{USER_FILE}` (or below `XDG_CONFIG_HOME`)",
-        "`axletree settings` shows each with its value and its place. Lists from several places are joined. Relative "
-        "paths in a file are relative to that file. An unknown key is an error that names the nearest valid one.",
+        "Axletree takes a setting from the first of these places that defines it:",
+        "1. a command-line option, such as `--offline`\n"
+        "2. an environment variable, such as `AXLETREE_OFFLINE=1`; separate the items of a list with spaces\n"
+        f"3. the project's file, `{PROJECT_FILE}`, in the current folder or the nearest parent folder that has one\n"
+        f"4. your own file, `~/.config/axletree/{USER_FILE}` (or in `XDG_CONFIG_HOME`)",
+        "`axletree settings` shows the value of each setting and where it comes from. Lists from several places are "
+        "combined. Relative paths in a file are relative to that file. An unknown key is an error that suggests the "
+        "nearest valid key.",
         f'```toml\n# ~/.config/axletree/{USER_FILE}\nstore = "/fast/disk/axletree"\nfind-links = ["~/wheels"]\n```',
-        "A project's file is not yours: its author wrote it. So it cannot say where your store is or where packages "
-        "come from: such a key is an error there, and `out` must lie inside the project.",
+        "Because the author of a project writes its file, that file cannot set the location of your store or where "
+        "packages come from: such a key is an error there. `out` must be inside the project.",
         table(("key", "type", "variable", "who sets it", "default", "meaning"), rows),
-        "Indexes and folders that pip and uv are configured to use count too, after these.",
+        "Axletree also uses the indexes and folders that pip and uv are configured with, after these.",
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -201,11 +214,11 @@ def sdk_manifest_page() -> str:
     head = [
         "# SDK manifest",
         NOTE,
-        "What the packages of an SDK are, as a TOML file. [Write an SDK manifest](../how-to/write-an-sdk-manifest.md) "
-        "shows how one comes to be; this page has every key.",
-        "An unknown key is an error that names the nearest valid one. Editors can check a manifest while it is "
-        "written: [sdk-manifest.schema.json](sdk-manifest.schema.json) is its JSON schema (`axletree schema "
-        "sdk-manifest` prints it).",
+        "A manifest is a TOML file that defines the packages of an SDK. "
+        "[Write an SDK manifest](../how-to/write-an-sdk-manifest.md) walks through one; this page lists every key.",
+        "An unknown key is an error that suggests the nearest valid key. Editors can check a manifest as you type with "
+        "the JSON schema, [sdk-manifest.schema.json](sdk-manifest.schema.json) (`axletree schema sdk-manifest` prints "
+        "it).",
     ]
     return toml_page(sdk_manifest_schema(), "Manifest", head)
 
@@ -217,11 +230,19 @@ def option_row(option: click.Option) -> tuple[str, str, str]:
     """An option as (spelling, default, meaning)."""
     spelling = " / ".join((*option.opts, *option.secondary_opts))
     if not (option.is_flag or option.count):
-        value = "|".join(map(str, option.type.choices)) if isinstance(option.type, click.Choice) else option.type.name
-        spelling += f" {option.metavar or value.upper()}"
+        choices = option.type.choices if isinstance(option.type, click.Choice) else ()
+        values = f"{{{','.join(map(str, choices))}}}" if choices else option.type.name.upper()
+        spelling += f" {option.metavar or values}"
     shown = option.show_default if isinstance(option.show_default, str) else code(str(option.default))
     default = shown if option.show_default and not option.is_flag else ""
     return code(spelling), "**required**" if option.required else default, option.help or ""
+
+
+def options_table(rows: list[tuple[str, str, str]]) -> str:
+    """The options of a command; without the column of defaults if none has one."""
+    if any(default for _, default, _ in rows):
+        return table(("option", "default", "meaning"), rows)
+    return table(("option", "meaning"), [(spelling, meaning) for spelling, _, meaning in rows])
 
 
 def argument_name(argument: click.Argument) -> str:
@@ -240,31 +261,52 @@ def command_parts(name: str, command: click.Command, level: int) -> Iterator[str
     arguments = [argument_name(each) for each in command.params if isinstance(each, click.Argument)]
     words = [name, "[OPTIONS]", *arguments, *(["COMMAND"] if isinstance(command, click.Group) else [])]
     yield f"{'#' * level} {name}"
+    if level == 1:
+        yield NOTE
     yield f"```text\n{' '.join(words)}\n```"
     yield inspect.cleandoc(command.help or "").replace("\b\n", "")
     options = [option_row(each) for each in command.params if isinstance(each, click.Option) and not each.hidden]
     if options:
-        yield table(("option", "default", "meaning"), options)
+        yield options_table(options)
     if isinstance(command, click.Group):
         for inner, sub in sorted(command.commands.items()):
             yield from command_parts(f"{name} {inner}", sub, level + 1)
 
 
-def cli_page() -> str:
-    """Every command with its options."""
+def index_rows(name: str) -> Iterator[tuple[str, str]]:
+    """A command in the index, and below it those of a group."""
+    yield f"[`{name}`]({name}.md)", COMMANDS[name]
+    command = load(name)
+    if isinstance(command, click.Group):
+        for inner, sub in sorted(command.commands.items()):
+            purpose = inspect.cleandoc(sub.help or "").partition("\n\n")[0].replace("\n", " ")
+            yield f"[`{name} {inner}`]({name}.md#axletree-{name}-{inner})", purpose
+
+
+def cli_index() -> str:
+    """The list of commands by purpose, and the options that all of them share."""
+    grouped = [name for names in COMMAND_GROUPS.values() for name in names]
+    groups = {**COMMAND_GROUPS, "More": tuple(sorted(set(COMMANDS).difference(grouped)))}
     shared = (each for each in cli.params if isinstance(each, click.Option) and each.name != "version")
-    parts = [
-        "# Command line",
-        NOTE,
-        "Exit codes: 0 done; 1 the work was done and the answer is no; 2 bad usage or input; 3 the host lacks a thing. "
-        "These options stand before the command: `axletree --quiet build ...`; see [output](output.md).",
-        table(("option", "default", "meaning"), map(option_row, shared)),
+    parts = ["# Commands", NOTE, "`axletree COMMAND --help` prints the same text as the page of a command."]
+    for title, names in groups.items():
+        rows = [row for name in names if name in COMMANDS for row in index_rows(name)]
+        parts += [f"## {title}", table(("command", "purpose"), rows)] if rows else []
+    parts += [
+        "## Options of all commands",
+        "Put these options before the command, as in `axletree --quiet build RECIPE`. [Output](../output.md) explains "
+        "them, and the exit codes.",
+        options_table([option_row(each) for each in shared]),
     ]
-    for name, (module, _) in sorted(COMMANDS.items()):
-        if importlib.util.find_spec(f"axletree.cli.{module}") is not None:
-            command = importlib.import_module(f"axletree.cli.{module}").command
-            parts += command_parts(f"axletree {name}", command, 2)
     return "\n\n".join(parts) + "\n"
+
+
+def cli_pages() -> dict[str, str]:
+    """File name -> page of each command; a group has its subcommands on its page."""
+    pages = {
+        f"cli/{name}.md": "\n\n".join(command_parts(f"axletree {name}", load(name), 1)) + "\n" for name in COMMANDS
+    }
+    return {"cli/index.md": cli_index(), **pages}
 
 
 # Events
@@ -287,13 +329,13 @@ def events_page() -> str:
     parts = [
         "# Events",
         NOTE,
-        "`axletree build --json` prints one JSON object a line; `event` says which. Each has `time`, in seconds since "
-        "the epoch. Counted steps and memory of a stage are at most two lines a second each: the latest step, the "
-        "largest sample.",
-        f"This is version {events.EVENT_SCHEMA} of the schema. Within a version fields may be added, never renamed. "
+        "`axletree build --json` prints one JSON object per line. The field `event` names its type, and `time` is in "
+        "seconds since the epoch. For each stage, progress and memory events are limited to two per second each; they "
+        "have the latest step and the largest sample.",
+        f"This is version {events.EVENT_SCHEMA} of the schema. Fields may be added to a version but are never renamed. "
         "[events.schema.json](events.schema.json) is the JSON schema of a line (`axletree schema events` prints it).",
-        "The last line is no event: it is the [report](reports.md#build) of the build, which has `command` and no "
-        "`event`. It is there too when the build fails, is cancelled or breaks off, and when there was nothing to do.",
+        "The last line is the [report](reports.md#build) of the build instead of an event: it has `command` but no "
+        "`event`. The build prints it even if it fails, is canceled or has nothing to do.",
     ]
     shown = (*get_args(events.Event), events.StagePlanned, Metrics, Finding, LogLine)
     _, components = msgspec.json.schema_components(shown)
@@ -330,7 +372,7 @@ def structure_table(name: str, structure: type[msgspec.Struct], definitions: dic
 
 
 def reports_page() -> str:
-    """What each command prints with `--json`, and the structures inside."""
+    """The report of each command, and the structures inside."""
     reports = report_types(cli)
     definitions = reports_schema(reports)["$defs"]
     structures = structs_of(reports.values())
@@ -338,14 +380,14 @@ def reports_page() -> str:
     parts = [
         "# Reports",
         NOTE,
-        "With `--json` a command prints its report on one line of standard output, and what it says while it works on "
-        "standard error. The report is the `result` of an envelope, which is the same for all commands:",
+        "With `--json`, a command prints its report as one line on stdout and all other messages on stderr. The report "
+        "is the `result` of an envelope that is the same for all commands:",
         table(("field", "meaning"), ((code(field), text) for field, text in field_docs(Envelope).items())),
-        f"This is version {SCHEMA} of the schema. Within a version fields may be added, never renamed or removed. "
-        "[reports.schema.json](reports.schema.json) is the JSON schema of all reports (`axletree schema reports` "
-        'prints it, `axletree schema "env create"` that of one command). A command that fails with nothing to report '
-        "prints its error on standard error, and no report. `build` and `run-stage` print [events](events.md) before "
-        "their report, one a line.",
+        f"This is version {SCHEMA} of the schema. Fields may be added to a version but are never renamed or removed. "
+        "[reports.schema.json](reports.schema.json) is the JSON schema of all reports. `axletree schema reports` "
+        'prints it; `axletree schema "env create"` prints the schema of one command. A command that fails without a '
+        "result prints its error on stderr and no report. `build` and `run-stage` print [events](events.md), one per "
+        "line, before their report.",
     ]
     for command, report in reports.items():
         parts += [f"## `{command}`", inspect.getdoc(report) or "", structure_table(names[report], report, definitions)]
@@ -363,15 +405,15 @@ def schema_text(schema: dict[str, Any]) -> str:
 
 
 def failures_page() -> str:
-    """What `axletree diagnose` knows, by the stage in which it shows."""
+    """The failures that `axletree diagnose` knows, by the stage that fails."""
     kinds = read_shipped(FAILURE_KINDS)
     parts = [
         "# Failures",
         NOTE,
-        "What `axletree diagnose` finds in logs, by the stage in which it shows. `axletree rules NAME` has the cause "
-        "of one, what to do, and the logs in which it is found. A **warning** is a build that goes on without "
-        "something. Where no kind fits, generic answers name the file, library, symbol or header, and the most likely "
-        "lines are shown.",
+        "`axletree diagnose` finds these failures in logs. They are grouped by the stage that fails. "
+        "`axletree rules NAME` prints the cause of a failure, its fix, and sample logs. A **warning** means that the "
+        "build continues without something. If no specific kind matches, a generic one names the file, library, symbol "
+        "or header, and `diagnose` shows the most likely lines.",
     ]
     for stage in get_args(Stage):
         rows = ((code(kind.id), kind.severity, kind.title) for kind in kinds if kind.stage == stage)
@@ -385,7 +427,7 @@ def pages() -> dict[str, str]:
         "recipe.md": recipe_page(),
         "patterns.md": patterns_page(),
         "recipe.schema.json": schema_text(recipe_schema()),
-        "cli.md": cli_page(),
+        **cli_pages(),
         "events.md": events_page(),
         "events.schema.json": schema_text(event_schema()),
         "reports.md": reports_page(),
@@ -395,26 +437,37 @@ def pages() -> dict[str, str]:
         "settings.md": settings_page(),
         "sdk-manifest.md": sdk_manifest_page(),
         "sdk-manifest.schema.json": schema_text(sdk_manifest_schema()),
+        "../../src/axletree/cli/outline.json": json.dumps(outline_of(cli)["commands"], indent=1) + "\n",
     }
 
 
+def leftovers(written: Iterable[str]) -> list[Path]:
+    """Pages of commands that no longer exist."""
+    return sorted(set((REFERENCE / "cli").glob("*.md")).difference(REFERENCE / name for name in written))
+
+
 def stale() -> list[str]:
-    """Names of the pages that are not what the code says."""
-    return [
+    """Names of the pages that differ from the code."""
+    wanted = pages()
+    differing = [
         name
-        for name, text in pages().items()
+        for name, text in wanted.items()
         if not (REFERENCE / name).exists() or (REFERENCE / name).read_text(encoding="utf-8") != text
     ]
+    return [*differing, *(f"cli/{page.name}" for page in leftovers(wanted))]
 
 
 def main() -> int:
     """Write the pages, or compare them."""
     if "--check" in sys.argv[1:]:
         for name in stale():
-            print(f"docs/reference/{name} is not what the code says: run `make docs`")
+            print(f"docs/reference/{name} differs from the code: run `make docs`")
         return 1 if stale() else 0
-    REFERENCE.mkdir(exist_ok=True)
-    for name, text in pages().items():
+    (REFERENCE / "cli").mkdir(parents=True, exist_ok=True)
+    wanted = pages()
+    for page in leftovers(wanted):
+        page.unlink()
+    for name, text in wanted.items():
         (REFERENCE / name).write_text(text, encoding="utf-8")
     return 0
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`make demo`: build a recipe with the Python that this environment has, and say which and why.
 
-That is torch-scatter where PyTorch's CPU build can be had for this Python, else kiwisolver, which needs none. The
+That is torch-scatter if PyTorch's CPU build exists for this Python, else kiwisolver, which needs none. The
 recipe is built as it is where its locks fit; else a copy for this Python is locked in .cache/demo, so that the checkout
 stays as it is.
 """
@@ -24,7 +24,8 @@ from packaging.requirements import Requirement
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from axletree import registry
-from axletree.app.lock import LockContext, lock_recipe
+from axletree.app.lock import lock_recipe
+from axletree.app.lock_context import LockContext
 from axletree.app.recipes import load_recipe
 from axletree.core.errors import AxletreeError, HostError
 from axletree.core.values import Digest
@@ -35,9 +36,9 @@ from axletree.host.resolve import wheel_tags
 from axletree.host.settings import load_settings
 from axletree.host.simple_api import list_files
 from axletree.recipe.axes import expand
+from axletree.recipe.defaults import DEFAULTS_LOCK
 from axletree.recipe.locks import parse_lock
 from axletree.recipe.target import resolve
-from axletree.store.layout import StoreLayout
 from axletree.store.store import Store
 
 if TYPE_CHECKING:
@@ -82,13 +83,12 @@ def fit(name: str, copies: Path, environ: Mapping[str, str]) -> Path:
     replace_file(copy, fitted.encode())
     for file in (RECIPES / name).iterdir():
         # A lock that was made here is kept.
-        if file.is_file() and not (file.name.startswith("pylock.") and (copies / name / file.name).exists()):
+        made_here = file.name.startswith("pylock.") or file.name == DEFAULTS_LOCK
+        if file.is_file() and not (made_here and (copies / name / file.name).exists()):
             shutil.copyfile(file, copies / name / file.name)
     need_torch(copy, environ)
     settings = load_settings(environ, home=Path.home(), cwd=ROOT).settings
-    here = LockContext(
-        environ=environ, home=Path.home(), cwd=ROOT, settings=settings, cache=StoreLayout(Path(settings.store)).cache
-    )
+    here = LockContext(environ=environ, home=Path.home(), cwd=ROOT, settings=settings, store=Path(settings.store))
     locked = lock_recipe(str(copy), here, note=lambda text: click.echo(f"demo: {text}"))
     same = fitted == text and all(
         (RECIPES / name / Path(file.path).name).read_bytes() == Path(file.path).read_bytes() for file in locked
@@ -106,15 +106,18 @@ def need_torch(recipe: Path, environ: Mapping[str, str]) -> None:
     (variant,) = expand(loaded.recipe)
     settings = load_settings(environ, home=Path.home(), cwd=ROOT).settings
     store = Store.open(Path(settings.store))
+    values = variant.values
+    if "torch" not in values:
+        return
+    wanted = Requirement(f"torch=={values['torch']}+{values['gpu']}")
     for environment in resolve(loaded.recipe, variant).environments:
-        wanted = [each for each in map(Requirement, environment.requires) if each.name == "torch"]
-        lock = loaded.companion / environment.lock
-        if wanted and not (lock.exists() and _is_stored(lock, store)):
+        lock = loaded.places.companion / environment.lock
+        if not (lock.exists() and _is_stored(lock, store)):
             interpreter = find_interpreter(environment.python, environ=environ)
             indexes = read_indexes(settings, environ, home=Path.home(), cwd=ROOT)
-            backend = registry.backend_of(environment.axes["gpu"])
-            further = [backend.torch_index(environment.axes["gpu"])] if backend is not None else []
-            find_wheel(wanted[0], wheel_tags(interpreter), indexes, further=further)
+            backend = registry.backend_of(values["gpu"])
+            further = [backend.torch_index(values["gpu"])] if backend is not None else []
+            find_wheel(wanted, wheel_tags(interpreter), indexes, further=further)
 
 
 def _is_stored(lock: Path, store: Store) -> bool:
@@ -152,7 +155,7 @@ def find_wheel(
         else:
             without.append(where)
     answers += [f"not in {', '.join(without)}"] if without else []
-    raise HostError(f"no {requirement} for Python {PYTHON} can be had: {'; '.join(answers)}")
+    raise HostError(f"no {requirement} for Python {PYTHON} was found: {'; '.join(answers)}")
 
 
 def _tags(filename: str, requirement: Requirement) -> frozenset[Tag]:

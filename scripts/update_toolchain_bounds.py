@@ -16,6 +16,10 @@ import sys
 import tomllib
 import zipfile
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 TABLE = Path(__file__).parents[1] / "src/axletree/backends/data/toolchain-bounds.toml"
 MEMBER = "torch/utils/cpp_extension.py"
@@ -32,28 +36,34 @@ def read_source(path: Path) -> str:
 
 def compiler_bounds(source: str) -> dict[str, dict[str, list[int]]]:
     """CUDA release -> compiler -> least major version and the first that is not taken any more. Nothing is run."""
-    values: dict[str, object] = {}
+    values: dict[str, tuple[int, ...]] = {}
+    compilers = {name: compiler for compiler, name in COLUMNS.items()}
     found: dict[str, dict[str, list[int]]] = {}
     for node in ast.parse(source).body:
-        target = (
-            node.target
-            if isinstance(node, ast.AnnAssign)
-            else node.targets[0]
-            if isinstance(node, ast.Assign)
-            else None
-        )
-        if not isinstance(target, ast.Name) or node.value is None:
-            continue
-        if target.id.startswith("MINIMUM_"):
-            values[target.id] = ast.literal_eval(node.value)
-        for compiler, name in COLUMNS.items():
-            if target.id == name and isinstance(node.value, ast.Dict):
-                for key, value in zip(node.value.keys, node.value.values, strict=True):
-                    least, below = (
-                        values[part.id] if isinstance(part, ast.Name) else ast.literal_eval(part) for part in value.elts
-                    )
-                    found.setdefault(ast.literal_eval(key), {})[compiler] = [least[0], below[0]]
+        match node:
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                pass
+            case ast.Assign(targets=[ast.Name(id=name), *_], value=value):
+                pass
+            case _:
+                continue
+        if name.startswith("MINIMUM_"):
+            values[name] = ast.literal_eval(value)
+        if name in compilers and isinstance(value, ast.Dict):
+            for key, bounds in zip(value.keys, value.values, strict=True):
+                match key, bounds:
+                    case ast.expr(), ast.Tuple(elts=[least, below]):
+                        bound = [_version(part, values)[0] for part in (least, below)]
+                        found.setdefault(ast.literal_eval(key), {})[compilers[name]] = bound
+                    case _:
+                        raise ValueError(f"{name} has an entry that is not a pair of versions (line {value.lineno})")
     return found
+
+
+def _version(part: ast.expr, named: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
+    """A version, written out or by its name."""
+    version: tuple[int, ...] = named[part.id] if isinstance(part, ast.Name) else ast.literal_eval(part)
+    return version
 
 
 def differences(

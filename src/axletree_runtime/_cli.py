@@ -68,16 +68,17 @@ def _other_main(name: str) -> Callable[[list[str], Sdk], int]:
     return run
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
     """Says what is wrong in one line; ``--help`` says more."""
 
     def error(self, message: str) -> NoReturn:
+        """Say it and end with 2."""
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
 def _parser(sdk: Sdk) -> argparse.ArgumentParser:
     about = f"{sdk.file.sdk} {sdk.file.version}, installed as Python packages."
-    parser = _Parser(prog=sdk.file.command, description=about, allow_abbrev=False)
+    parser = Parser(prog=sdk.file.command, description=about, allow_abbrev=False)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
     def add(name: str, run: Callable[[Sdk, argparse.Namespace], int | None], text: str) -> argparse.ArgumentParser:
@@ -100,7 +101,7 @@ def _parser(sdk: Sdk) -> argparse.ArgumentParser:
     add("repair", _repair, "Repair the expanded devel tree.")
     add("deinit", _deinit, "Remove the expanded devel tree.")
     commands.add_parser("test", help="Test the installed packages.", add_help=False)
-    commands.add_parser("doctor", help="Report problems of this host.", add_help=False)
+    commands.add_parser("doctor", help="Report problems with this host.", add_help=False)
     add("targets", _targets, "Print the GPU targets that the installed packages support.")
     add("version", _version, "Print the SDK's version.")
     env = add("env", _env, "Print the environment variables for building against the SDK.")

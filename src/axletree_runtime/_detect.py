@@ -188,7 +188,7 @@ def _overridden(target: str, node: str, environ: Mapping[str, str]) -> tuple[str
             major, minor, step = map(int, found.groups())
             return (
                 f"gfx{major}{minor:x}{step:x}",
-                f", {name}={found[0].strip()} instead of {target or 'its own target'}",
+                f", set by {name}={found[0].strip()} instead of {target or 'its own target'}",
             )
     return target, ""
 

@@ -6,12 +6,12 @@ that programs of the SDK fail or use the wrong GPU code here.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
+from ._cli import Parser
 from ._host import Host
 from ._testing import one_line
 
@@ -36,14 +36,16 @@ class Finding:
     """The one command that comes next; empty where there is nothing to do."""
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+def some_of(names: Sequence[str]) -> str:
+    """The first three of several names, and how many more there are: ``a, b, c and 7 more``."""
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def main(argv: Sequence[str], sdk: Sdk) -> int:
     """Print what was found; returns 1 where there is an error among it."""
-    parser = _Parser(prog=f"{sdk.file.command} doctor", description="Report problems of this host.", allow_abbrev=False)
+    parser = Parser(
+        prog=f"{sdk.file.command} doctor", description="Report problems with this host.", allow_abbrev=False
+    )
     parser.add_argument("--json", action="store_true", help="print the report as JSON")
     options = parser.parse_args(list(argv))
     found = examine(sdk, Host())

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ._devel import state
-from ._doctor import Finding
+from ._doctor import Finding, some_of
 from ._doctor_install import read_shipped
 
 if TYPE_CHECKING:
@@ -39,19 +39,13 @@ def _tree(sdk: Sdk) -> Iterator[Finding]:
         yield Finding("warning", "devel-tree", what, cure)
     others = [path for path in found.leftovers if path != found.root]
     if others:
-        names = ", ".join(path.name for path in others[:3])
-        more = f" and {len(others) - 3} more" if len(others) > 3 else ""
-        text = f"{names}{more} in {others[0].parent} {'is' if len(others) == 1 else 'are'} left over from killed runs"
+        names = some_of([path.name for path in others])
+        text = f"{names} in {others[0].parent} {'is' if len(others) == 1 else 'are'} left over from killed runs"
         cure = f"{command} init" if found.installed else f"{command} deinit"
         yield Finding("warning", "devel-leftovers", f"{text}, or were moved aside", cure)
     if found.foreign:
-        names = ", ".join(found.foreign[:3])
-        more = f" and {len(found.foreign) - 3} more" if len(found.foreign) > 3 else ""
-        yield Finding(
-            "note",
-            "devel-foreign",
-            f"{names}{more} in {found.root} do not belong to the SDK, and will be removed with the devel tree",
-        )
+        text = f"{some_of(found.foreign)} in {found.root} do not belong to the SDK"
+        yield Finding("note", "devel-foreign", f"{text}, and will be removed with the devel tree")
     yield from _orphans(sdk)
 
 
@@ -86,6 +80,5 @@ def _copies(sdk: Sdk, _host: Host) -> Iterator[Finding]:
             if here.is_file() and there.is_file() and not here.samefile(there):
                 copies.append(library.soname)
     if copies:
-        names = f"{', '.join(copies[:3])}{f' and {len(copies) - 3} more' if len(copies) > 3 else ''}"
-        text = f"{names} in {root} are copies: a program linked against them may load the library twice"
+        text = f"{some_of(copies)} in {root} are copies: a program linked against them may load the library twice"
         yield Finding("warning", "devel-copies", text, f"{sdk.file.command} init --link-mode symlink")

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from ._detect import Detection, detect, own_tools
 from ._doctor import Finding
 from ._families import choose, find_wanted, serves_all
+from ._libraries import with_gpu_code
 from ._sdk import SdkError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
     from ._host import Host
     from ._sdk import Sdk, SdkPackage
@@ -148,7 +149,7 @@ def _code(sdk: Sdk, host: Host) -> Iterator[Finding]:
     if not wanted.targets and not wanted.family:
         yield Finding("note", "no-gpu", f"no GPU was found: {'; '.join(wanted.reasons)}")
     installed = sdk.installed()
-    for name, packages in _groups(sdk).items():
+    for name, packages in with_gpu_code(sdk.file.packages).items():
         there = [each for each in packages if each in installed]
         neutral = any(each.package == name and not each.targets for each in installed)
         if not there and not neutral:
@@ -177,14 +178,6 @@ def _uncovered(
         best = min(able, key=lambda each: (not serves_all(each, gpus), len(each.targets), each.dist))
         return Finding(level, "no-code", what, sdk.install_hint([best]))
     return Finding(level, "no-code", f"{what}, and {sdk.file.sdk} {sdk.file.version} does not provide any")
-
-
-def _groups(sdk: Sdk) -> Mapping[str, list[SdkPackage]]:
-    groups: dict[str, list[SdkPackage]] = {}
-    for each in sdk.file.packages:
-        if each.targets:
-            groups.setdefault(each.package, []).append(each)
-    return groups
 
 
 def _fixed_choice(sdk: Sdk, host: Host) -> Iterator[Finding]:

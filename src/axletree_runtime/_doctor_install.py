@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ._doctor import Finding
+from ._doctor import Finding, some_of
 from ._environment import tool_variables
 from ._installed import find_dists
 from ._libraries import same_version
@@ -123,11 +123,8 @@ def _system(sdk: Sdk, host: Host) -> Iterator[Finding]:
             )
     for soname in sorted(missing_system_libraries(list(needs), host)):
         who = users[soname]
-        more = f" and {len(who) - 3} more" if len(who) > 3 else ""
-        text = (
-            f"{soname} is missing from this system, and {', '.join(who[:3])}{more} "
-            f"need{'s' if len(who) == 1 else ''} it"
-        )
+        verb = "needs" if len(who) == 1 else "need"
+        text = f"{soname} is missing from this system, and {some_of(who)} {verb} it"
         yield Finding("warning", "system-library", text, _to_install(needs[soname].package, host))
 
 
@@ -159,9 +156,8 @@ def _search_path(sdk: Sdk, host: Host) -> Iterator[Finding]:
             places = [given] if variable == "LD_PRELOAD" else [given / soname for soname in ours]
             foreign = [place.name for place in places if _is_foreign(place, ours)]
             if foreign:
-                names = f"{', '.join(sorted(foreign)[:3])}{f' and {len(foreign) - 3} more' if len(foreign) > 3 else ''}"
                 kind = "differs from" if len(foreign) == 1 else "differ from"
-                what = f"{variable} contains {given}, whose {names} {kind} the SDK's"
+                what = f"{variable} contains {given}, whose {some_of(sorted(foreign))} {kind} the SDK's"
                 yield Finding("warning", "shadowed", f"{what}: programs may load both", f"unset {variable}")
 
 
@@ -185,8 +181,9 @@ def _variables(sdk: Sdk, host: Host) -> Iterator[Finding]:
     }
     if elsewhere:  # one finding: they are set together, by the environment of one other SDK
         name, text = min(elsewhere.items())
-        more = f", and {len(elsewhere) - 1} more variables point to" if len(elsewhere) > 1 else " points to"
-        what = f"{name}={text}{more} a place outside this SDK, and the SDK's compiler and tools search it"
+        rest = len(elsewhere) - 1
+        more = f" and {rest} more variable{'s' * (rest > 1)} point" if rest else " points"
+        what = f"{name}={text}{more} outside this SDK, and the SDK's compiler and tools search that location"
         yield Finding("warning", "other-sdk", what, f"unset {' '.join(sorted(elsewhere))}")
 
 
@@ -206,10 +203,10 @@ def _programs(sdk: Sdk, host: Host) -> Iterator[Finding]:
         if not _is_console_script(sdk, found):
             shadowing.setdefault(found.parent, []).append(name)
     for folder, programs in shadowing.items():
-        text = f"PATH finds {', '.join(programs)} in {folder}"
+        text = f"{', '.join(programs)} on PATH {'comes' if len(programs) == 1 else 'come'} from {folder}"
         script = next(iter(_script_folders(sdk)), None)
         cure = f'export PATH="{script}:$PATH"' if script else f'eval "$({sdk.file.command} env)"'
-        yield Finding("warning", "other-programs", f"{text} instead of in this SDK", cure)
+        yield Finding("warning", "other-programs", f"{text} instead of this SDK", cure)
 
 
 def _on_path(host: Host, name: str) -> Path | None:

@@ -52,7 +52,7 @@ class Libraries:
             name: Choice(self._fixed[name], (f"{self._fixed[name].dist}: already in use",))
             if name in self._fixed
             else _choose_installed(self.sdk, packages)
-            for name, packages in _with_gpu_code(self._installed).items()
+            for name, packages in with_gpu_code(self._installed).items()
         }
 
     def by_name(self, name: str) -> Found | None:
@@ -145,7 +145,7 @@ class Libraries:
         return "is not installed"
 
 
-def _with_gpu_code(packages: Iterable[SdkPackage]) -> dict[str, list[SdkPackage]]:
+def with_gpu_code(packages: Iterable[SdkPackage]) -> dict[str, list[SdkPackage]]:
     """Name of a package in the manifest -> its packages with GPU code."""
     groups: dict[str, list[SdkPackage]] = {}
     for package in packages:
@@ -172,7 +172,7 @@ def explain(sdk: Sdk) -> str:
     """Which GPUs were found, and which package's GPU code is used for them and why; several lines."""
     wanted = wanted_here(sdk)
     lines = [*wanted.reasons, f"requested: {', '.join(wanted.targets) or 'no GPU target'} (by {wanted.by})"]
-    for name, packages in _with_gpu_code(sdk.installed()).items():
+    for name, packages in with_gpu_code(sdk.installed()).items():
         choice = _choose_installed(sdk, packages, thorough=True)
         lines += choice.reasons
         if choice.missing:
@@ -204,6 +204,6 @@ def _advice(sdk: Sdk, name: str, choice: Choice) -> str:
         return f"{sdk.file.sdk} {sdk.file.version} has no code for {missing}"
     variable = sdk.variable("TARGET_FAMILY")
     return (
-        f"a process can use only one package: for {missing}, start another process with {variable} set or "
+        f"a process can use only one package: for {missing}, start a separate process with {variable} set or "
         "with fewer GPUs visible"
     )

@@ -14,8 +14,9 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
+from ._cli import Parser
 from ._sdk import SdkError, write_text
 from ._test_closure import closure_cases
 from ._test_cmake import cmake_cases
@@ -32,13 +33,7 @@ if TYPE_CHECKING:
 
     from ._sdk import Sdk
 
-
 GROUPS = ("install", "closure", "load", "gpu", "command", "preload", "version", "devel", "cmake")
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
 def main(argv: Sequence[str], sdk: Sdk) -> int:
@@ -75,10 +70,10 @@ def main(argv: Sequence[str], sdk: Sdk) -> int:
 def _parser(sdk: Sdk) -> argparse.ArgumentParser:
     text = "Test the installed packages, without using a GPU."
     end = (
-        "EXPR is a comma-separated list of groups (load), packages (rocm-sdk-core or core) and patterns of names "
+        "EXPR is a comma-separated list of groups (load), packages (rocm-sdk-core or core) and name patterns "
         "('load/*/roc*'); a leading ! excludes."
     )
-    parser = _Parser(prog=f"{sdk.file.command} test", description=text, epilog=end, allow_abbrev=False)
+    parser = Parser(prog=f"{sdk.file.command} test", description=text, epilog=end, allow_abbrev=False)
     parser.add_argument("--select", action="append", default=[], metavar="EXPR", help="run only these tests")
     parser.add_argument("--list", action="store_true", help="print the names of the tests instead of running them")
     parser.add_argument("--json", action="store_true", help="print the report as JSON")

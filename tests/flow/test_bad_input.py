@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import io
+import json
 import re
+import shlex
 import subprocess
 import tarfile
 from pathlib import Path
@@ -62,15 +64,20 @@ BEFORE = {
     "missing-source": Fault('path = "src"', 'path = "sources"'),
     "missing-patch": Fault("[stages.lib]", '[[patches]]\nfile = "fix.patch"\n\n[stages.lib]'),
     "secret-passed": Fault('tools = ["c++"]', 'tools = ["c++"]\npass-env = ["GITHUB_TOKEN"]'),
-    "missing-lock": Fault("[environments.plain]", '[environments.plain]\nrequires = ["wheel"]', recipe=BOUND),
+    "missing-lock": Fault(
+        "[environments.plain]", '[environments.plain]\nrequires = ["wheel"]', recipe=BOUND, arguments=("--locked",)
+    ),
     "old-lock": Fault(
         "[environments.plain]",
         '[environments.plain]\nrequires = ["wheel>=2"]',
         recipe=BOUND,
+        arguments=("--locked",),
         files={PLAIN_LOCK: pylock({}, requires=["wheel>=1"])},
     ),
     "broken-lock": Fault(recipe=BOUND, files={PLAIN_LOCK: "packages = [\n"}),
-    "missing-source-lock": Fault('path = "src"', f'url = "file:///none/small-1.0.tar.gz"\nsha256 = "{"0" * 64}"'),
+    "missing-source-lock": Fault(
+        'path = "src"', f'url = "file:///none/small-1.0.tar.gz"\nsha256 = "{"0" * 64}"', arguments=("--locked",)
+    ),
     "unknown-variant": Fault(arguments=("-v", "py399"), recipe=BOUND),
     "unknown-option": Fault(arguments=("--keep-goin",)),
     "no-room": Fault('tools = ["c++"]', 'tools = ["c++"]\nresources = { disk = "9000 TB" }', code=3),
@@ -107,7 +114,8 @@ def test_pythons_that_are_not_there_are_told_at_once(tmp_path: Path) -> None:
     assert "`pyenv install 3.98 3.99`; or build only other variants with -v or --skip" in ended.err
     project.edit("[environments.plain]", '[environments.plain]\nrequires = ["wheel"]')
     ended = project.run("lock", "small.toml")
-    assert ended.code == 3
+    assert ended.code == 2, "nothing here has the wheel that the third Python's environment requires"
+    assert "the requirements cannot be satisfied" in ended.err
     assert ended.err.count("CPython 3.98, 3.99 is not on PATH") == 1
 
 
@@ -115,7 +123,7 @@ def test_a_missing_lock_is_made_for_the_variants_that_are_built(tmp_path: Path) 
     project = Fault(f'python = ["{PYTHON}"]', f'python = ["{PYTHON}", "3.99"]', recipe=BOUND).project(tmp_path)
     project.edit("[environments.plain]", '[environments.plain]\nrequires = ["wheel"]')
     here = f"py{PYTHON.replace('.', '')}"
-    ended = project.build("-v", f"{here}*", "--skip", "py399")
+    ended = project.build("--locked", "-v", f"{here}*", "--skip", "py399")
     assert ended.code == 2
     assert f"hint: run `axletree lock small.toml -v '{here}*' --skip py399`" in ended.err
 
@@ -207,6 +215,14 @@ def test_while_it_runs(name: str, tmp_path: Path, golden: Golden) -> None:
     logs = [line.split("log: ")[1] for line in ended.out.splitlines() if line.strip().startswith("log: ")]
     assert logs
     assert all(Path(log).stat().st_size for log in logs)
+
+
+def test_the_command_that_a_failure_advises_is_for_the_same_run(tmp_path: Path) -> None:
+    project = RUNNING["missing-requirement"].project(tmp_path)
+    options = ["--set", "stages.wheel.env.A=1 2", "-v", "py*"]
+    ended = project.build(*options)
+    assert f"run `axletree lock small.toml {shlex.join(options)}`" in ended.out
+    assert "RECIPE" not in ended.out + ended.err
 
 
 def check_nothing_left(project: Project) -> None:
@@ -370,6 +386,15 @@ def test_a_wheel_that_is_there_with_other_content(tmp_path: Path, golden: Golden
     assert ended.code == 0
     assert "5 stages are in the store" not in ended.out  # they were published now
     assert len(list((project.folder / "other").glob("*.whl"))) == 1
+    ended = project.build("--replace")
+    assert ended.code == 0
+    assert "build/published-before" not in ended.out
+    assert {path.name for path in _published(project.out)} == {path.name for path in before}
+    (wheel,) = project.out.glob("*.whl")
+    (line,) = json.loads((project.out / "simple/libsmall/index.json").read_text())["files"]
+    assert line["hashes"]["sha256"] == hashlib.sha256(wheel.read_bytes()).hexdigest()
+    assert wheel.read_bytes() != before[wheel]
+    assert project.build().code == 0  # it is the published one now
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ def test_a_stage_runs_again_by_its_id(failed: Path) -> None:
     assert (again.returncode, again.stdout.startswith("lib: failed: ")) == (1, True), again.stderr
     unknown = axletree(failed, "run-stage", "libs")
     assert unknown.returncode == 2
-    assert "this store has no record of a stage 'libs'" in unknown.stderr
+    assert "this store has never run a stage 'libs'" in unknown.stderr
     assert "did you mean 'lib'?" in unknown.stderr
 
 

@@ -233,6 +233,30 @@ def test_an_extension_of_setuptools(tmp_path: Path) -> None:
     assert list((tree.source / ".axletree" / "venv").glob("lib/python*/site-packages/pair-2.dist-info"))
 
 
+@pytest.mark.parametrize("name", ["setuptools", "mine"])
+def test_extensions_are_compiled_with_the_interpreters_own_flags(name: str, tmp_path: Path) -> None:
+    """By setuptools directly, and by a backend that nothing is known of."""
+    tree = pair_of(tmp_path)
+    tree.tug.change("CXXFLAGS", "CPPFLAGS")
+    if name == "mine":
+        (tree.source / "mine.py").write_text("from setuptools.build_meta import *\n")
+        text = (tree.source / "pyproject.toml").read_text()
+        (tree.source / "pyproject.toml").write_text(
+            text.replace('"setuptools.build_meta"', '"mine"\nbackend-path = ["."]')
+        )
+    assert tree.dev()["way"] == {"setuptools": "setuptools", "mine": "backend"}[name]
+    log = (tree.source / ".axletree" / "build.log").read_text()
+    commands = [line.split() for line in log.splitlines() if " -c " in line and "one.cpp" in line]
+    python = tree.source / ".axletree" / "venv" / "bin" / "python"
+    asked = [str(python), "-c", "import sysconfig; print(sysconfig.get_config_var('CFLAGS'))"]
+    own = {flag for flag in subprocess.check_output(asked, text=True).split() if flag.startswith("-O")}
+    assert own
+    assert commands
+    for command in commands:
+        assert own <= set(command)
+        assert f"-ffile-prefix-map={tree.source}=." in command
+
+
 def test_environments_are_somebodys(tmp_path: Path) -> None:
     tree = pair_of(tmp_path)
     theirs = tmp_path / "theirs"
@@ -240,7 +264,7 @@ def test_environments_are_somebodys(tmp_path: Path) -> None:
     (theirs / "notes").write_text("mine")
     refused = tree.tug.call("dev", str(tree.tug.recipe), "-v", "py*-nomagma", "--venv", str(theirs))
     assert refused.returncode == 2
-    assert "was not created by `axletree dev`" in refused.stderr
+    assert "the folder was not created by `axletree dev`" in refused.stderr
     assert [path.name for path in theirs.iterdir()] == ["notes"]
     ours = tmp_path / "ours"
     assert tree.dev("--venv", str(ours))["venv"] == str(ours)
@@ -299,5 +323,5 @@ def test_bad_usage(tmp_path: Path) -> None:
         done = tree.tug.call("dev", *words)
         assert (done.returncode, said.replace("HERE", str(tmp_path)) in done.stderr) == (code, True), done.stderr
     stranger = tree.tug.call("rebuild", str(tmp_path))
-    assert (stranger.returncode, "is not inside an editable tree" in stranger.stderr) == (2, True)
+    assert (stranger.returncode, "the folder is not inside an editable tree" in stranger.stderr) == (2, True)
     assert git(tree.source, "status", "--short") == ""

@@ -23,12 +23,10 @@ def test_isolation_that_a_system_does_not_grant_is_said_once_and_recorded(tmp_pa
     project = make_project(tmp_path / "project")
     ended = project.build(prefix=without_namespaces())
     assert ended.code == 0, ended.err
-    assert (
-        ended.out.count("warning: 4 stages could access the network: this system does not allow better isolation") == 1
-    )
+    assert ended.out.count("warning: 4 stages could access the network: better isolation is not available here") == 1
     assert granted(project, "lib")["network"] is False
     assert "network" not in granted(project, "fetch")  # it is to have it
-    assert "stages not isolated: mounts, network, processes" in (project.out / "report.html").read_text(
+    assert "stages not isolated: mounts, network, paths, processes" in (project.out / "report.html").read_text(
         encoding="utf-8"
     )
 

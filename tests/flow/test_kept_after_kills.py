@@ -49,7 +49,7 @@ def changed_while_stopped(kind: Kind, folder: Path, moments: list[int], error: i
 
 
 def faulty(tug: Tiny, folder: Path, at: int, error: int) -> Run:
-    return tug.with_environ(**faults_in_stages(folder / "faults", str(tug.store / "workspaces"), at, error)).build()
+    return tug.with_environ(**faults_in_stages(folder / "faults", "/store/workspaces", at, error)).build()
 
 
 def test_a_kill_while_the_source_is_laid_out_costs_nothing(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from axletree.host.files import PART
+from axletree.disk import PART
 from axletree.store import Store, verify
 from support.faulty import BOUND, LIBRARY, make_project, without_namespaces
 

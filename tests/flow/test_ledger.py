@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import time
 from typing import TYPE_CHECKING, Any
@@ -71,15 +72,35 @@ def test_what_the_index_refuses_failed_and_says_why(project: Project) -> None:
     project.edit("mkdir $AXLETREE_OUT/lib;", "mkdir $AXLETREE_OUT/lib; echo more > $AXLETREE_OUT/lib/more.txt;")
     (project.source / "missing-generic").touch()
     ended = project.build("--keep-going")
-    assert (ended.code, "is already in the index with different content" in ended.err) == (2, True), (
+    assert (ended.code, "the file is already in the index with different content" in ended.err) == (2, True), (
         ended.out + ended.err
     )
     assert states(project) == {"mkl": "failed", "openblas": "failed", "generic": "failed"}
     causes = {name: entry["outcome"]["cause"] for name, entry in ledger(project).items()}
     assert causes["mkl"].startswith("not published: small-1.0+mkl-")
-    assert causes["openblas"] == causes["mkl"]
+    assert causes["openblas"] == "not published because packages of mkl were rejected"
     assert causes["generic"].startswith("small.cpp:1:10: fatal error: generic.h")
     assert "None" not in project.run("ledger", "small.toml", "--out", "dist").out
+
+
+def test_each_variant_names_its_own_package_that_the_index_refuses(project: Project) -> None:
+    assert project.build("-v", "mkl", "-v", "openblas").code == 0
+    project.edit("mkdir $AXLETREE_OUT/lib;", "mkdir $AXLETREE_OUT/lib; echo more > $AXLETREE_OUT/lib/more.txt;")
+    assert project.build("-v", "mkl", "-v", "openblas").code == 2
+    causes = {name: entry["outcome"]["cause"] for name, entry in ledger(project).items()}
+    for name in ("mkl", "openblas"):
+        assert causes[name].startswith(f"not published: small-1.0+{name}-"), causes
+
+
+def test_the_reason_is_the_line_that_says_it_whatever_stands_before(project: Project) -> None:
+    said = "echo a; echo b; echo 'gizmo: error: no gizmo for {blas}'; echo c; exit 1"
+    project.edit("echo 'small.cpp:1:10: fatal error: {blas}.h: No such file or directory'; exit 1", said)
+    (project.source / "missing-mkl").touch()
+    assert project.build("-v", "mkl").code == 1
+    assert ledger(project)["mkl"]["outcome"]["cause"] == "gizmo: error: no gizmo for mkl"
+    project.edit("echo 'gizmo: error: no gizmo for {blas}'; ", "")
+    assert project.build("-v", "mkl").code == 1
+    assert ledger(project)["mkl"]["outcome"]["cause"] == "stage lib[mkl] failed with exit code 1"
 
 
 def test_a_failure_is_kept_with_cause_and_log_and_the_rest_is_built(project: Project) -> None:
@@ -97,6 +118,29 @@ def test_a_failure_is_kept_with_cause_and_log_and_the_rest_is_built(project: Pro
     assert "fatal error: mkl.h" in log
     assert "==== fetch: done" in log
     assert states(project) == {"mkl": "failed", "openblas": "done", "generic": "done"}
+
+
+def test_what_continues_has_the_options_of_the_run_but_no_login(project: Project) -> None:
+    (project.source / "missing-mkl").touch()
+    options = ["--set", "stages.lib.env.A=1 2", "--find-links", "more", "--offline", "--keep-going"]
+    ended = project.build(
+        "-v", "mkl", "-v", "openblas", *options, "--index-url", "https://me:secret@example.org/simple"
+    )
+    assert ended.code == 1
+    (command,) = [line for line in ended.out.splitlines() if line.startswith("continue with: ")]
+    words = shlex.split(command.removeprefix("continue with: "))
+    assert words[:6] == ["axletree", "build", "small.toml", "--set", "stages.lib.env.A=1 2", "--out"]
+    assert words[7:] == [
+        "-v",
+        "mkl",
+        "-v",
+        "openblas",
+        "--find-links",
+        "more",
+        "--offline",
+        "--keep-going",
+        "--remaining",
+    ]
 
 
 def test_without_keep_going_what_was_not_reached_remains(project: Project) -> None:
@@ -161,6 +205,25 @@ def test_two_runs_with_one_output_folder_keep_each_others_entries(project: Proje
     assert states(project) == {"mkl": "done", "openblas": "never built", "generic": "done"}
 
 
+def test_an_entry_names_the_variant_that_it_was_built_as(project: Project) -> None:
+    """Two recipes of one name that differ in an axis, and one whose axis was renamed, meet in an output folder."""
+    assert project.build("-v", "mkl").code == 0
+    assert ledger(project)["mkl"]["outcome"]["values"] == {"blas": "mkl"}
+    more = THREE.replace("[axes]\n", '[axes]\ngpu = ["cpu", "cu130"]\n')
+    project.recipe.write_text(more)
+    assert project.build("-v", "cpu-mkl").code == 0
+    report = result_of(project.run("ledger", "small.toml", "--out", "dist", "--json").out)
+    assert {each["variant"]: each["state"] for each in report["variants"]}["cpu-mkl"] == "done"
+    assert [(each["variant"], each["values"]) for each in report["former"]] == [("mkl", {"blas": "mkl"})]
+    project.recipe.write_text(THREE)
+    assert states(project)["mkl"] == "done", "its own entry is still there"
+    ended = project.run("ledger", "small.toml", "--out", "dist")
+    assert "not variants of this recipe: 1 entry\n  cpu-mkl (blas mkl, gpu cpu): done" in ended.out
+    renamed = THREE.replace("blas = [", "gpu = [").replace('"blas"', '"gpu"').replace("{blas}", "{gpu}")
+    project.recipe.write_text(renamed)
+    assert states(project) == dict.fromkeys(("mkl", "openblas", "generic"), "never built")
+
+
 def test_a_damaged_ledger_is_left_alone(project: Project) -> None:
     assert project.build().code == 0
     (project.out / "ledger.json").write_text("{", encoding="utf-8")
@@ -193,7 +256,7 @@ def test_what_is_built_for_each_value_and_differs_is_refused_with_both_names(tmp
     project.edit("cp small.cpp $AXLETREE_OUT/lib/", "echo $TMPDIR > $AXLETREE_OUT/lib/")
     ended = project.build("--no-share", "blas")
     assert ended.code == 2
-    assert "small-1.0-py3-none-any.whl would be different files for mkl and openblas" in ended.err
+    assert "small-1.0-py3-none-any.whl: the variants mkl and openblas would produce different files" in ended.err
     assert 'index = "{blas}"' in ended.err
     assert project.wheels() == {}
     assert project.build().code == 0

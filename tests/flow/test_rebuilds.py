@@ -68,8 +68,8 @@ def test_going_back_finds_the_old_results(tiny: Tiny) -> None:
 
 def test_a_requirement_without_a_new_lock_is_an_error(tiny: Tiny) -> None:
     tiny.change('requires = ["demo>=1"]', 'requires = ["demo>=1", "other"]')
-    for command in ("plan", "build"):
-        done = tiny.call(command, str(tiny.recipe))
+    for command in (["plan"], ["build", "--locked"]):
+        done = tiny.call(*command, str(tiny.recipe))
         assert done.returncode == 2
         assert "requirement other added" in done.stderr
         assert "axletree lock" in done.stderr

@@ -70,3 +70,17 @@ def test_another_folder_is_built_instead(project: Project, tmp_path: Path) -> No
     assert (ended.code, ended.statuses()["fetch"]) == (0, "done"), ended.out + ended.err
     missing = project.run("plan", "src/small.toml", "--source", str(tmp_path / "nowhere"))
     assert (missing.code, "source folder does not exist" in missing.err) == (2, True)
+
+
+@pytest.mark.parametrize("extended", [False, True])
+def test_the_recipe_is_no_part_of_its_source_and_other_files_beside_it_are(project: Project, *, extended: bool) -> None:
+    if extended:
+        (project.source / "base.toml").write_text((project.source / "small.toml").read_text(), encoding="utf-8")
+        (project.source / "small.toml").write_text('extends = "base.toml"\n', encoding="utf-8")
+    build(project)
+    for recipe in ("base.toml", "small.toml")[not extended :]:
+        with (project.source / recipe).open("a", encoding="utf-8") as file:
+            file.write("# why\n")
+        assert set(build(project).statuses().values()) == {"cached"}
+    (project.source / "more.toml").write_text("a = 1", encoding="utf-8")
+    assert build(project).statuses()["fetch"] == "done"

@@ -166,15 +166,15 @@ def test_second_run_does_nothing(built: Built, environ: dict[str, str]) -> None:
 
 def test_report_tells_the_story(built: Built) -> None:
     report = (built[0] / "report.html").read_text()
-    for text in (WHEEL, "test:operators:uv", "install", "2.13.0+cpu"):
+    for text in (WHEEL, "test:imports:uv", "install", "2.13.0+cpu"):
         assert text in report
 
 
 def test_tests_of_the_recipe_ran_with_both_clients(built: Built, environ: dict[str, str]) -> None:
     plan = result_of(_axletree("plan", RECIPE, "--json", environ=environ).stdout)
     assert all(stage["status"] == "cached" for stage in plan["stages"])
-    tested = [event for event in built[1] if event.get("stage", "").startswith("test:operators")]
-    assert {event["stage"].split("[")[0] for event in tested} == {"test:operators:pip", "test:operators:uv"}
+    tested = [event for event in built[1] if event.get("stage", "").startswith("test:imports")]
+    assert {event["stage"].split("[")[0] for event in tested} == {"test:imports:pip", "test:imports:uv"}
 
 
 def _wheelhouse(environ: dict[str, str], folder: Path) -> Path:
@@ -186,3 +186,20 @@ def _wheelhouse(environ: dict[str, str], folder: Path) -> Path:
             Path(environ["AXLETREE_STORE"]) / "blobs" / wheel.sha256[:2] / wheel.sha256[2:]
         )
     return house
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(2400)
+def test_an_older_image_makes_wheels_for_older_systems(environ: dict[str, str], tmp_path: Path) -> None:
+    """The same project in Debian 11; pip and uv install its wheel there, in Debian 12 and on this machine."""
+    recipe = tmp_path / "bullseye.toml"
+    shutil.copy(ROOT / "docs/proof/images/torch-scatter-bullseye.toml", recipe)
+    locked = _axletree("lock", recipe, "-v", "py311-*", environ=environ)
+    assert locked.returncode == 0, locked.stderr
+    done = _axletree("build", recipe, "-v", "py311-*", "--out", tmp_path / "dist", "--json", environ=environ)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    (wheel,) = (tmp_path / "dist").rglob("*.whl")
+    assert int(wheel.name.split("manylinux_2_")[1].split("_")[0]) <= 31
+    finished = {event["stage"] for event in events_of(done.stdout) if event["event"] == "stage-finished"}
+    tests = {stage.partition("[")[0] for stage in finished if stage.startswith("test:")}
+    assert tests == {f"test:{name}:{client}" for name in ("imports", "there", "newer") for client in ("pip", "uv")}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from axletree.host.files import PART
+from axletree.disk import PART
 from support.faulty import BOUND, make_project
 from support.waiting import until
 

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from axletree.host.files import PART
+from axletree.disk import PART
 from support import writers
 
 

@@ -77,6 +77,29 @@ def test_progress_is_thinned_by_count_not_by_time() -> None:
     assert len([line for line in plain([*start, *open_end]) if "file" in line]) == 28
 
 
+@pytest.mark.parametrize(
+    ("done", "total", "shown"),
+    [
+        (0, 54_631, "0 B of 54.6 kB fetching a.tar.gz"),
+        (57_000_000, 190_000_000, "57.0 MB of 190 MB fetching a.tar.gz"),
+        (54_631, None, "54.6 kB fetching a.tar.gz"),
+    ],
+)
+def test_bytes_are_shown_as_sizes(done: int, total: int | None, shown: str) -> None:
+    start = events.play(events.GREEN)[:1]
+    step = StageProgress(
+        time=events.START,
+        stage=StageId("fetch"),
+        message="fetching a.tar.gz",
+        done=done,
+        total=total,
+        unit="bytes",
+    )
+    assert plain([*start, step])[-1].split(None, 2)[2] == shown
+    many = msgspec.structs.replace(step, done=1, total=200_000, unit="steps")
+    assert plain([*start, many])[-1].split(None, 2)[2] == "[1/200000] fetching a.tar.gz"
+
+
 def test_terminal_escapes_of_a_log_do_not_reach_the_terminal() -> None:
     broken = events.changed(
         events.GREEN[0], status="failed", message="\x1b]0;owned\x07bad", cause=("\x1b[2Jcleared\rover",), steps=()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any
+import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 from build import ProjectBuilder
@@ -13,13 +15,11 @@ from axletree.core.errors import ExpectationError, Problem
 from axletree.core.records import LocalFacts
 from axletree.core.stated import Expected, Stated, Wanted
 from axletree.execute.agreeing import ask_backend, check_source, check_wheel_name
+from axletree.execute.backend import backend_warnings, check_requirements, open_builder
 from axletree.execute.context import Context
 from axletree.execute.process import Log
 from axletree.store.store import Store
 from support.requests import request_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ERA = Era(driver="pep517", evidence=())
 PYTORCH = Era(driver="setup.py", evidence=(), pytorch=True)
@@ -43,7 +43,7 @@ class Stage:
             store=Store.open(folder / "store"),
             work=folder,
             log=Log(self.said, secrets=()),
-            progress=lambda message, *, done=None, total=None: None,
+            progress=lambda message, *, done=None, total=None, unit="steps": None,
         )
 
     def check(self, env: dict[str, str] | None = None, *, era: Era = ERA, **files: str) -> bool:
@@ -160,3 +160,25 @@ def test_the_name_of_a_wheel_says_what_it_is(stage: Stage) -> None:
     check_wheel_name(stage.context, "Small-0.4-py3-none-any.whl")
     with pytest.raises(ExpectationError, match=r"small-0\.3-py3-none-any\.whl reports Version: 0\.3"):
         check_wheel_name(stage.context, "small-0.3-py3-none-any.whl")
+
+
+WARNING = """
+import warnings
+def get_requires_for_build_wheel(config_settings=None):
+    warnings.warn("gizmo is deprecated")
+    return []
+"""
+
+
+def test_what_a_backend_warns_of_is_in_the_log_and_not_on_the_terminal(
+    stage: Stage, recwarn: pytest.WarningsRecorder
+) -> None:
+    (stage.source / "own.py").write_text(WARNING)
+    (stage.source / "pyproject.toml").write_text(
+        '[build-system]\nrequires = []\nbuild-backend = "own"\nbackend-path = ["."]\n'
+    )
+    with backend_warnings(stage.context):
+        builder = open_builder(stage.context, stage.source, {"VIRTUAL_ENV": sys.prefix})
+        check_requirements(builder, Path(sys.prefix), {})
+    assert "gizmo is deprecated" in stage.said.getvalue().decode()
+    assert not recwarn.list

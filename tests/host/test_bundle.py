@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from axletree.app.lock_places import LockPlaces
 from axletree.app.recipes import LoadedRecipe
 from axletree.app.stated import stated
 from axletree.binary.elf.facts import read_elf
@@ -28,6 +29,7 @@ from axletree.plan.actions.pack import WheelParameters
 from axletree.plan.actions.packages import Described, Taken, TreePart
 from axletree.plan.actions.relocate import Bundled, RelocateFacts, RelocateParameters
 from axletree.plan.actions.spec import facts_of
+from axletree.recipe.documents import read_document
 from axletree.recipe.relocation import Relocate
 from axletree.store.store import Store
 from support.clean_host import run_clean
@@ -146,7 +148,7 @@ def test_what_is_taken_in_is_said_with_its_package_and_size(store: Store, source
     assert {line.partition(":")[0] for line in finding.evidence} == set(SYSTEM)
     assert all(graft.package in " ".join(finding.evidence) for graft in grafts)
     (log,) = store.logs.rglob("*.log")
-    assert "takes in 2 libraries, " in log.read_text()
+    assert "copies 2 libraries, " in log.read_text()
     with zipfile.ZipFile(packed(store, record.tree, tmp_path / "out")) as opened:
         names = opened.namelist()
         bill = json.loads(opened.read(next(name for name in names if "/sboms/" in name)))
@@ -206,7 +208,13 @@ def test_in_a_build_the_fix_is_a_line_of_the_recipe(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "small.toml").write_text(text)
-    loaded = LoadedRecipe(recipe=recipe_of(text), path=Path("small.toml"), companion=Path("small"))
+    loaded = LoadedRecipe(
+        recipe=recipe_of(text),
+        path=Path("small.toml"),
+        places=LockPlaces(companion=Path("small"), locks=Path("small")),
+        asked="small.toml",
+        document=read_document(text, "small.toml"),
+    )
     (target,) = targets_at(text)
     stage = plan_of(text).stages[StageId("audit:small")]
     tree = store.ingest(packed(store, source, tmp_path / "wheels").parent)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import errno
-import importlib
-import importlib.util
 import json
 import os
 import subprocess
@@ -16,7 +14,7 @@ import pytest
 
 from axletree import __version__
 from axletree.app import recipes
-from axletree.cli.main import COMMANDS, LazyGroup, main
+from axletree.cli.main import COMMANDS, LazyGroup, load, main
 from axletree.core.errors import HostError, RecipeError, UsageError
 from support.envelopes import result_of
 from support.recipes import SMALL
@@ -25,9 +23,6 @@ if TYPE_CHECKING:
     import click
 
 ROOT = Path(__file__).parents[2]
-IMPORTABLE = [
-    name for name, (module, _) in COMMANDS.items() if importlib.util.find_spec(f"axletree.cli.{module}") is not None
-]
 
 
 @pytest.fixture
@@ -47,10 +42,9 @@ def call(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]
     return code, *capsys.readouterr()
 
 
-@pytest.mark.parametrize("name", IMPORTABLE)
+@pytest.mark.parametrize("name", COMMANDS)
 def test_help_is_what_the_table_of_commands_says(name: str) -> None:
-    module, summary = COMMANDS[name]
-    command: click.Command = importlib.import_module(f"axletree.cli.{module}").command
+    command, summary = load(name), COMMANDS[name]
     assert (command.help or "").split("\n", 1)[0] == summary
     assert command.get_short_help_str(limit=200) == summary
 
@@ -76,6 +70,22 @@ def test_help_imports_nothing_of_recipes() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_planning_imports_nothing_that_fetches_or_reads_elf_files(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "one.toml").write_text(
+        'name = "one"\nversion = "1"\nsource = { path = "src" }\n'
+        '[stages.lib]\naction = "run"\ncommands = ["true"]\n[packages.one]\nfrom = "lib"\nprefix = "one"\n'
+    )
+    code = (
+        "import sys\nfrom axletree.cli.main import main\n"
+        "try:\n    main(['plan', 'one.toml'])\nexcept SystemExit as ended:\n    print(ended.code)\n"
+        "heavy = ('urllib3', 'ssl', 'rattler', 'axletree.binary.elf')\n"
+        "print(sorted(name for name in sys.modules if name.startswith(heavy)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-2:] == ["0", "[]"], done.stdout
 
 
 def test_check(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -140,7 +150,7 @@ def test_matrix_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ("args", "message"),
     [
         (["matrix", "small.toml", "-v", "py39-cpu"], "no variant matches 'py39-cpu'"),
-        (["matrix", "small.toml", "--skip", "*"], "no variant is left"),
+        (["matrix", "small.toml", "--skip", "*"], "removes every selected variant"),
         (["matrix", "small.toml", "--json", "--github"], "cannot be combined"),
         (["matrix", "torch-scattr"], "did you mean 'torch-scatter'?"),
         (["matrix", "smal.toml"], "did you mean small.toml?"),
@@ -155,6 +165,11 @@ def test_bad_usage(folder: Path, capsys: pytest.CaptureFixture[str], args: list[
     code, out, err = call(capsys, *args)
     assert (code, out) == (2, "")
     assert message in err
+
+
+def test_a_suffix_alone_makes_no_file_similar(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = call(capsys, "matrix", "e.toml")
+    assert (code, err) == (2, "error: recipe file e.toml does not exist\n")
 
 
 def test_recipes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -179,8 +194,8 @@ def test_schema(capsys: pytest.CaptureFixture[str], args: list[str], title: str)
 
 def test_a_recipe_knows_its_folder(folder: Path) -> None:
     loaded = recipes.load_recipe("small.toml")
-    assert (loaded.path, loaded.companion) == (Path("small.toml"), Path("small"))
-    assert recipes.load_recipe(folder / "small.toml").companion == folder / "small"
+    assert (loaded.path, loaded.places.companion) == (Path("small.toml"), Path("small"))
+    assert recipes.load_recipe(folder / "small.toml").places.companion == folder / "small"
 
 
 def test_shipped_recipes_are_found_by_name() -> None:
@@ -191,7 +206,7 @@ def test_shipped_recipes_are_found_by_name() -> None:
 
 def test_files_that_are_no_recipes(folder: Path) -> None:
     (folder / "latin.toml").write_bytes(b'name = "a"\nsummary = "\xe9"\n')
-    with pytest.raises(RecipeError, match=r"latin\.toml:2: not UTF-8: byte 0xe9"):
+    with pytest.raises(RecipeError, match=r"latin\.toml:2: the file is not UTF-8: byte 0xe9"):
         recipes.load_recipe("latin.toml")
     (folder / "large.toml").write_bytes(b"#" * ((1 << 20) + 1))
     with pytest.raises(RecipeError, match="larger than 1 MiB"):

@@ -121,7 +121,7 @@ def test_a_file_of_two_packages_is_an_error(local: Path, tmp_path: Path) -> None
     put(ours, demo(name="two"), [text("lib/x", b"2")])
     index(ours)
     with pytest.raises(
-        StageError, match=r"1 files are in two packages each, so only one copy of them was installed: .*lib/x"
+        StageError, match=r"1 files are in two packages each, so only one copy of each was installed: .*lib/x"
     ):
         install(tmp_path, ours, local / "conda", specs=["one", "two"])
 

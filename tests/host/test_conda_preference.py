@@ -226,7 +226,7 @@ def test_publishing_again_changes_nothing_and_another_build_of_the_same_name_is_
     for page in out.rglob("repodata.json*"):
         page.unlink()
     package.write_bytes(b"something else")
-    with pytest.raises(PublishError, match="is already in the channel with different content"):
+    with pytest.raises(PublishError, match="the package is already in the channel with different content"):
         publish(out, made.records, made.store)
     assert not list(out.rglob("repodata.json"))
     assert package.read_bytes() == b"something else"

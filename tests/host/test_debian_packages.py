@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from axletree.check.diagnosis.bringers import HEADERS, LIBRARIES
+from axletree.check.diagnosis.bringers import BRINGERS
+from axletree.host.shipped_data import read_shipped
 from axletree.host.tools import PACKAGES
 
 ROOT = Path(__file__).parents[2]
@@ -72,6 +73,7 @@ def test_hints_name_packages_that_exist() -> None:
 
 @pytest.mark.parametrize("table", ["tools", "headers", "libraries"])
 def test_tables_name_packages_that_exist(table: str) -> None:
-    tables = {"tools": PACKAGES.values(), "headers": (pair[0] for pair in HEADERS.values())}
-    tables["libraries"] = (pair[0] for pair in LIBRARIES.values())
+    bringers = read_shipped(BRINGERS)
+    tables = {"tools": PACKAGES.values(), "headers": (pair[0] for pair in bringers.headers.values())}
+    tables["libraries"] = (pair[0] for pair in bringers.libraries.values())
     assert missing(tuple(sorted({name for text in tables[table] for name in text.split()}))) == frozenset()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from axletree.app.recipes import load_recipe
+from support import projects
 from support.index_server import write_wheel
+from support.projects import info, sdist_bytes
 from support.tiny import another_python
 
 if TYPE_CHECKING:
@@ -28,8 +32,9 @@ NEEDS = {
     "numpy": "2.4",
     "pytest": "9.0",
     "cppy": "1.3.1",
+    "scipy": "1.17",
 }
-"""What the two recipes ask for beside PyTorch."""
+"""What the two recipes, or the small projects in their place, ask for beside PyTorch."""
 TOOLS = ("bash", "id", "dirname", "cat", "sed", "grep", "head", "tail", "env")
 
 
@@ -63,6 +68,23 @@ def surroundings(folder: Path, *torch: str) -> dict[str, str]:
     }
 
 
+def with_sources(demo: Any, monkeypatch: pytest.MonkeyPatch, folder: Path) -> Path:
+    """Let the demo's recipes be copies whose sdists are among the wheels; their folder."""
+    recipes = folder / "recipes"
+    files = {"torch_scatter-2.1.2": projects.TORCH, "kiwisolver-1.5.1": projects.SETUPTOOLS}
+    for stem, project in files.items():
+        name = stem.partition("-")[0].replace("_", "-")
+        shutil.copytree(ROOT / "recipes" / name, recipes / name)
+        shutil.copy(ROOT / "recipes" / f"{name}.toml", recipes)
+        data = sdist_bytes(stem, project | {"PKG-INFO": info(name, stem.partition("-")[2])})
+        (folder / "wheels" / f"{stem}.tar.gz").write_bytes(data)
+        lock = recipes / name / "source.lock.toml"
+        sha256 = hashlib.sha256(data).hexdigest()
+        lock.write_text(re.sub('sha256 = "[0-9a-f]+"', f'sha256 = "{sha256}"', lock.read_text()))
+    monkeypatch.setattr(demo, "RECIPES", recipes)
+    return recipes
+
+
 def for_python(demo: Any, monkeypatch: pytest.MonkeyPatch, other: Interpreter) -> str:
     """Let the demo be one for another Python; its tag."""
     version = ".".join(other.version.split(".")[:2])
@@ -75,13 +97,14 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 def test_without_pytorch_the_first_line_says_what_is_built_and_why(
-    demo: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    demo: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     environ = surroundings(tmp_path, "cp39", "cp310")
+    with_sources(demo, monkeypatch, tmp_path)
     recipe = demo.choose(tmp_path / "copies", environ)
     first = capsys.readouterr().out.splitlines()[0]
     assert first == (
-        f"demo: builds kiwisolver instead of torch-scatter: no torch==2.13.0+cpu for Python {demo.PYTHON} can be had: "
+        f"demo: builds kiwisolver instead of torch-scatter: no torch==2.13.0+cpu for Python {demo.PYTHON} was found: "
         f"{tmp_path}/wheels has it for cp310, cp39 only"
     )
     loaded = load_recipe(recipe)
@@ -94,7 +117,7 @@ def test_a_place_that_does_not_answer_or_has_nothing_is_named(demo: Any, tmp_pat
     with pytest.raises(demo.HostError) as caught:
         demo.find_wheel(demo.Requirement("torch==2.13.0+cpu"), (), settings, further=())
     (problem,) = caught.value.problems
-    assert "can be had: no response from 127.0.0.1: " in problem.message
+    assert "was found: no response from 127.0.0.1: " in problem.message
     assert problem.message.endswith(f"; not in {tmp_path}/wheels")
     assert "\n" not in problem.message
 
@@ -102,13 +125,17 @@ def test_a_place_that_does_not_answer_or_has_nothing_is_named(demo: Any, tmp_pat
 def test_a_python_without_a_shipped_lock_is_locked_beside_the_checkout(
     demo: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shipped, other = content(ROOT / "recipes"), another_python()
+    other = another_python()
     environ = surroundings(tmp_path, for_python(demo, monkeypatch, other))
+    recipes = with_sources(demo, monkeypatch, tmp_path)
+    shipped = content(recipes)
     recipe = demo.choose(tmp_path / "copies", environ)
     assert recipe == tmp_path / "copies" / "torch-scatter.toml"
     loaded = load_recipe(recipe)
     assert loaded.recipe.axes["python"] == (demo.PYTHON,)
-    locks = sorted(path.name for path in loaded.companion.glob("pylock.*") if demo.PYTHON.replace(".", "") in path.name)
+    locks = sorted(
+        path.name for path in loaded.places.companion.glob("pylock.*") if demo.PYTHON.replace(".", "") in path.name
+    )
     assert [name.split("-")[0] for name in locks] == ["pylock.build", "pylock.test"]
     before = content(tmp_path / "copies")
     shutil.rmtree(tmp_path / "wheels")
@@ -117,7 +144,7 @@ def test_a_python_without_a_shipped_lock_is_locked_beside_the_checkout(
     monkeypatch.setattr(demo, "need_torch", lambda *_: None)
     assert demo.choose(tmp_path / "copies", environ) == recipe
     assert content(tmp_path / "copies") == before
-    assert content(ROOT / "recipes") == shipped
+    assert content(recipes) == shipped
 
 
 def test_a_recipe_whose_locks_fit_is_built_as_it_is(demo: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

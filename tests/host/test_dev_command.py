@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from axletree.app.dev import Developed
 from axletree.cli import rebuild as rebuild_command
+from axletree.cli.dev import Steps
 from axletree.cli.main import cli
 
 if TYPE_CHECKING:
@@ -25,6 +26,13 @@ def test_nothing_to_do(steps: int, said: str, monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.setattr(rebuild_command, "rebuild", lambda *_, **__: done)
     shown = CliRunner().invoke(rebuild_command.command, [], catch_exceptions=False)
     assert shown.output == f"nothing to do: {said} (py311)\n"
+
+
+def test_steps_without_a_known_total_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    steps = Steps(quiet=False)
+    steps("compiling a.cpp", done=1)
+    steps("[2/4] linking", done=2, total=4)
+    assert capsys.readouterr().err.splitlines() == ["[1] compiling a.cpp", "[2/4] linking"]
 
 
 def test_its_former_name_leads_to_it() -> None:

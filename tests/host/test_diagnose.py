@@ -235,7 +235,7 @@ def test_standard_input_and_what_can_not_be_read(tmp_path: Path) -> None:
         [*command, "empty", "packed", "absent"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert refused.returncode == 2
-    assert [line.partition(":")[0] for line in refused.stderr.splitlines() if ": is" in line or ": can" in line] == [
+    assert [line.partition(":")[0] for line in refused.stderr.splitlines() if ": the " in line] == [
         "error",
         "packed",
         "absent",

@@ -85,7 +85,7 @@ def test_a_shipped_recipe_is_checked_and_planned_by_name(installed: Installation
         pytest.skip("needs Python 3.11, which the recipe is for")
     planned = installed.axletree("plan", "torch-scatter")
     assert "fetch" in planned
-    assert "test:operators" in planned
+    assert "test:imports" in planned
 
 
 def test_the_report_has_its_templates(installed: Installation) -> None:

@@ -121,7 +121,7 @@ def test_what_holds_for_many_variants_is_said_once(tmp_path: Path) -> None:
         (["no-such-recipe"], "no-such-recipe"),
         (["-v", "py311"], "--variant needs a recipe"),
         (["pytorch", "-v", "py27-*"], "py27-*"),
-        (["--facts", "FOLDER/broken.json"], "broken.json: does not contain host facts"),
+        (["--facts", "FOLDER/broken.json"], "broken.json: the file does not contain host facts"),
         (["--facts", "FOLDER/newer.json"], "has format 99"),
         (["--facts", "FOLDER/gone.json"], "does not exist"),
     ],

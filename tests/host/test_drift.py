@@ -279,7 +279,7 @@ def test_what_is_no_source_is_an_error(tree: Tree, tmp_path: Path) -> None:
         tree.read(tmp_path / "none")
     empty = tmp_path / "empty"
     git(tmp_path, "init", "-q", str(empty))
-    with pytest.raises(UsageError, match="without commits"):
+    with pytest.raises(UsageError, match="has no commits"):
         tree.read(empty)
     (tmp_path / "broken" / ".git").mkdir(parents=True)
     with pytest.raises(HostError, match="git rev-parse failed"):
@@ -398,7 +398,7 @@ def test_upstream_that_contradicts_itself(project: Tree) -> None:
 def test_a_wheel_of_another_project_is_refused(project: Tree) -> None:
     path = wheel(project.root, "1.2.0")
     path = path.rename(path.with_name("other-1.2.0-py3-none-any.whl"))
-    with pytest.raises(UsageError, match="which the recipe does not build"):
+    with pytest.raises(UsageError, match="but the recipe does not build demo"):
         find_drift(str(project.root / "engine.toml"), DriftInputs(wheels=(path,)), environ=ENVIRON)
 
 

@@ -130,5 +130,5 @@ def test_a_stage_that_another_run_has_in_hand_is_said_to_wait(store: Store, tmp_
         for before, event, after in zip(states, events, states[1:], strict=False)
         for line in plain_lines(before, event, after)
     ]
-    assert any("lib  waits for the same stage of another run" in line for line in said)
+    assert any("lib  waiting for a different run to finish the same stage" in line for line in said)
     assert not any("lib  started" in line for line in said)

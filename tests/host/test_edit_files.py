@@ -94,7 +94,7 @@ def test_what_can_not_be_edited(path: Path, tmp_path: Path) -> None:
         apply_edits(path, [Put(0, b"abc"), Put(2, b"d")])
     with pytest.raises(IntegrityError, match="too short for the requested edits"):
         apply_edits(path, [Move(0, 10, len(CONTENT))])
-    with pytest.raises(HostError, match=r"none\.so: cannot be changed: No such file"):
+    with pytest.raises(HostError, match=r"none\.so: the file cannot be changed: No such file"):
         apply_edits(tmp_path / "none.so", [Put(0, b"x")])
     with pytest.raises(HostError, match="not a regular file"):
         apply_edits(tmp_path, [Put(0, b"x")])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 import struct
+import subprocess
 import zipfile
 from pathlib import Path
 
@@ -120,6 +121,46 @@ def test_programs_run(tmp_path: Path, name: str, *, sections: bool) -> None:
         for tool in ("strip", "objcopy"):
             run(tool, program)
             assert run(program) == "42\n"
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("folder", ["x", "long/" * 60])
+@pytest.mark.parametrize("sections", [True, False])
+def test_programs_run_with_another_loader(tmp_path: Path, name: str, folder: str, *, sections: bool) -> None:
+    need("readelf", "patchelf")
+    library = compile_library(tmp_path / "libdemo.so", "-lm")
+    program = compile_program(tmp_path / "program", library, *PROGRAMS[name])
+    old = run("patchelf", "--print-interpreter", program).strip()
+    if not sections:
+        cut_sections(program)
+    loader = tmp_path / folder / "own-loader.so"
+    loader.parent.mkdir(parents=True)
+    assert edit_elf(program, ElfChange(interpreter=str(loader), rpath=("$ORIGIN", "/" + "z" * 100)))
+    with pytest.raises(FileNotFoundError):  # Linux asks for that loader, and no other
+        subprocess.run([program], check=False)
+    shutil.copy(old, loader)
+    assert run(program) == "42\n"
+    assert "own-loader.so" in run(program, LD_TRACE_LOADED_OBJECTS="1")
+    assert f"program interpreter: {loader}]" in run("readelf", "-lW", program)
+    assert not edit_elf(program, ElfChange(interpreter=str(loader)))
+    if sections:
+        for tool in ("strip", "objcopy"):
+            run(tool, program)
+            assert run(program) == "42\n"
+    assert edit_elf(program, ElfChange(interpreter=old))  # shorter: where it stands
+    assert run(program) == "42\n"
+    assert not complaints(program)
+
+
+def test_what_has_no_loader_gets_none(tmp_path: Path) -> None:
+    library = compile_library(tmp_path / "libdemo.so", "-lm")
+    content = library.read_bytes()
+    with pytest.raises(IntegrityError, match="has no interpreter"):
+        edit_elf(library, ElfChange(interpreter="/lib/ld.so"))
+    for wrong in ("ld.so", "", "/a\0b", "/" + "x" * 5000):
+        with pytest.raises(IntegrityError, match="expected an absolute path"):
+            edit_elf(library, ElfChange(interpreter=wrong))
+    assert library.read_bytes() == content
 
 
 def printed_path(program: Path) -> str:

@@ -203,7 +203,7 @@ def test_a_compiler_that_is_shadowed_makes_verify_fail(
 
 
 def test_what_can_not_be_made_is_told(recipe: Path, tmp_path: Path) -> None:
-    assert "several environments to choose from: dev, bare, wheels" in refused("create", recipe, "-v", "*cpu*")
+    assert "the recipe has several environments: dev, bare, wheels" in refused("create", recipe, "-v", "*cpu*")
     assert "did you mean 'bare'" in refused("create", recipe, "-v", "*cpu*", "--environment", "bar")
     assert "matches 2 variants" in refused("create", recipe, "-v", "*", "--environment", "bare")
     assert "stage 'x' does not exist" in refused("create", recipe, "-v", "*cpu*", "--stage", "x")
@@ -212,11 +212,11 @@ def test_what_can_not_be_made_is_told(recipe: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").touch()
     message = refused("create", recipe, "mine", "-v", "*cpu*", "--environment", "bare")
-    assert "was not created by `axletree env create`" in message
+    assert "the folder was not created by `axletree env create`" in message
     assert (tmp_path / "mine" / "thesis.tex").exists()
     assert "is not an environment" in refused("run", "mine", "--", "true")
-    assert "no environment is in this folder" in refused("verify")
-    assert "is neither an environment folder nor a recipe" in refused("run", "not/there", "--", "true")
+    assert "no environment exists in this folder" in refused("verify")
+    assert "the path is neither an environment folder nor a recipe" in refused("run", "not/there", "--", "true")
     assert "contains a colon" in refused("create", recipe, "a:b", "-v", "*cpu*", "--environment", "bare")
     message = refused("create", recipe, "x", "-v", "*cpu*", "--environment", "bare", "--toolkit", "/opt/rocm")
     assert "is not for a GPU" in message
@@ -224,7 +224,9 @@ def test_what_can_not_be_made_is_told(recipe: Path, tmp_path: Path) -> None:
     Path("file").touch()
     message = refused("create", recipe, "file/x", "-v", "*cpu*", "--environment", "bare")
     assert "cannot be created: Not a directory" in message
-    assert "no environment exists yet" in refused("run", recipe, "-v", "*cpu*", "--environment", "bare", "--", "true")
+    assert "the environment for this variant does not exist yet" in refused(
+        "run", recipe, "-v", "*cpu*", "--environment", "bare", "--", "true"
+    )
 
 
 def test_an_environment_that_was_moved_or_damaged_is_told(recipe: Path) -> None:
@@ -232,7 +234,7 @@ def test_an_environment_that_was_moved_or_damaged_is_told(recipe: Path) -> None:
     Path("here").rename("there")
     assert "was created at" in refused("run", "there", "--", "true")
     Path("there/axletree-env.json").write_text("{")
-    assert "is not an environment" in refused("run", "there", "--", "true")
+    assert "does not describe an environment" in refused("run", "there", "--", "true")
 
 
 def test_an_environment_that_can_not_be_written_is_left_as_it_is(recipe: Path) -> None:

@@ -69,6 +69,22 @@ def test_flags_of_the_recipe_keep_the_machines_paths_out_of_objects_too(store: S
     assert env["LDFLAGS"] == "-s"
 
 
+def test_a_compiler_for_gpus_is_there_if_it_is_declared(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Build scripts compile for a GPU because nvcc is there, also for the CPU's PyTorch."""
+    nvcc = program(tmp_path / "system" / "nvcc", "echo nvcc")
+    program(tmp_path / "system" / "gizmo", "echo gizmo")
+    monkeypatch.setattr("axletree.execute.variables.SYSTEM_PATH", (str(tmp_path / "system"), "/usr/bin"))
+    path = variables(context_of(store))["PATH"]
+    assert shutil.which("nvcc", path=path) is None
+    assert shutil.which("gizmo", path=path) is not None
+    hipcc = program(tmp_path / "system" / "hipcc", "echo hipcc")
+    path = variables(context_of(store, tools={"nvcc": nvcc}))["PATH"]
+    assert shutil.which("nvcc", path=path) == nvcc
+    assert shutil.which("hipcc", path=path) == hipcc  # so it is in the stage's key
+
+
 def test_setuptools_keeps_its_own_flags_and_objects_name_no_folder(store: Store) -> None:
     """In ``CFLAGS`` ours would replace ``-O3``: the wheel would work, several times slower."""
     if importlib.util.find_spec("setuptools") is None or shutil.which("cc") is None:

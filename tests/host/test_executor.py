@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from axletree.core.events import StageProgress
 from axletree.core.values import digest_of
 from axletree.execute.executor import LocalExecutor
 from axletree.plan.actions.fetch import FetchParameters, FileSource, FolderSource
@@ -22,6 +23,7 @@ from support.requests import request_of
 from support.store import write_files
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from axletree.core.events import Event, StageFinished
@@ -40,13 +42,21 @@ def run(store: Store, tree: Digest, noise: str, folder: Path) -> StageFinished:
     return fetch(store, FolderSource(tree=tree), folder, Settings())
 
 
-def fetch(store: Store, source: PinnedSource, folder: Path, settings: Settings, **variables: str) -> StageFinished:
+def fetch(
+    store: Store,
+    source: PinnedSource,
+    folder: Path,
+    settings: Settings,
+    *,
+    events: list[Event] | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> StageFinished:
     parameters = FetchParameters(source=source)
     request = request_of("fetch", parameters, action="fetch", spec=ACTIONS["fetch"])
-    events: list[Event] = []
-    environ = {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(folder), **variables}
+    heard: list[Event] = [] if events is None else events
+    environ = {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(folder), **(variables or {})}
     executor = LocalExecutor(store, environ, settings)
-    return asyncio.run(executor.run(request, events.append))
+    return asyncio.run(executor.run(request, heard.append))
 
 
 NOISE = """
@@ -99,14 +109,26 @@ def test_the_stage_has_the_settings_of_the_build_and_no_others(store: Store, tmp
         "AXLETREE_NO_INDEX": "",
     }
     alone = Settings(offline=True, no_index=True)
-    finished = fetch(store, source, tmp_path, alone, **elsewhere)
+    finished = fetch(store, source, tmp_path, alone, variables=elsewhere)
     assert finished.status == "failed"
     assert "tiny-1.0" in (finished.message or "")
     found = msgspec.structs.replace(alone, find_links=(str(tmp_path / "links"),))
-    finished = fetch(store, source, tmp_path, found, **elsewhere)
+    finished = fetch(store, source, tmp_path, found, variables=elsewhere)
     assert finished.status == "done", finished
     assert store.has_blob(digest_of(content))
     assert not (tmp_path / "other").exists()
+
+
+def test_a_download_is_counted_in_bytes(store: Store, tmp_path: Path) -> None:
+    content = bytes(54_631)
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "tiny-1.0-py3-none-any.whl").write_bytes(content)
+    source = FileSource(filename="tiny-1.0-py3-none-any.whl", sha256=digest_of(content), size=len(content))
+    found = Settings(offline=True, no_index=True, find_links=(str(tmp_path / "links"),))
+    events: list[Event] = []
+    assert fetch(store, source, tmp_path, found, events=events).status == "done"
+    steps = [event for event in events if isinstance(event, StageProgress) and event.done is not None]
+    assert [(step.done, step.total, step.unit) for step in steps] == [(0, 54_631, "bytes"), (54_631, 54_631, "bytes")]
 
 
 PRINTING = """

@@ -126,9 +126,20 @@ def test_a_moment_of_overload_is_waited_out(server: Server, fetch: Fetcher) -> N
     assert fetch.dest.read_bytes() == DATA
 
 
+def test_a_download_that_is_cut_off_again_and_again_is_no_silence(server: Server, fetch: Fetcher) -> None:
+    server.cut_after = [0] * (ATTEMPTS + 3)
+    with pytest.raises(HostError) as caught:
+        fetch(f"{server.address}/f.whl")
+    assert "was cut off" in str(caught.value)
+    assert "no response" not in str(caught.value)
+    assert "proxy" not in str(caught.value)
+
+
 def test_overload_without_end_is_one_error(server: Server, fetch: Fetcher) -> None:
     server.statuses = [503] * (ATTEMPTS + 3)
-    with pytest.raises(HostError, match=r"no response from 127\.0\.0\.1: HTTP status 503"):
+    with pytest.raises(
+        HostError, match=r"127\.0\.0\.1 answered with HTTP status 503 .*\n  hint: the server is overloaded .* try again"
+    ):
         fetch(f"{server.address}/f.whl")
     assert len(server.requests) == ATTEMPTS
     assert fetch.has_nothing()

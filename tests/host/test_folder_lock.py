@@ -109,7 +109,7 @@ def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyP
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", flock)
-    with pytest.raises(HostError, match="cannot be locked: its file system does not support locks") as caught:
+    with pytest.raises(HostError, match="cannot be locked because its file system does not support locks") as caught:
         add_to_roots([tmp_path], list, durable=False, note=pytest.fail)
     assert "mount this file system with support for locks" in str(caught.value.problems[0].hint)
 
@@ -130,6 +130,6 @@ def test_two_roots_that_are_one_folder(tmp_path: Path) -> None:
     with staging(out) as folder:
         wheels = [writers.make_wheel(folder, "demo", "1.0"), writers.make_wheel(folder, "demo", "2.0")]
         additions = [Addition(out=root, staged=[wheel]) for root, wheel in zip((out, link), wheels, strict=True)]
-        with pytest.raises(PublishError, match="is the same folder as"):
+        with pytest.raises(PublishError, match="the folder is the same as"):
             add_to_roots([out, link], lambda: additions, durable=False, note=pytest.fail)
     assert [path.name for path in out.iterdir() if path != link] == [LOCK]

@@ -86,9 +86,11 @@ def test_a_known_commit_needs_no_repository_and_no_network(repository: Repositor
     shutil.rmtree(repository.folder)
     fetch(repository.url, commit, tmp_path / "two", offline=True)
     assert (tmp_path / "two" / "a").read_text() == "1"
-    with pytest.raises(HostError, match="not in the cache, and cannot be downloaded with --offline: main"):
-        fetch(repository.url, "main", tmp_path / "three", offline=True)
-    assert not (tmp_path / "three").exists()
+    fetch(repository.url, "main", tmp_path / "three", offline=True)  # the commit that it was the last time
+    assert (tmp_path / "three" / "a").read_text() == "1"
+    with pytest.raises(HostError, match=r"^other of .* is not in the cache, and cannot be downloaded with --offline"):
+        fetch(repository.url, "other", tmp_path / "four", offline=True)
+    assert not (tmp_path / "four").exists()
 
 
 def test_executable_bits_and_links_are_kept(repository: Repository, tmp_path: Path) -> None:

@@ -56,6 +56,6 @@ def test_other_commands_refuse_it_and_write_nothing(
         main([command, str(path), *options])
     told = capsys.readouterr().err
     assert caught.value.code == 2, told
-    assert named in told or "contains no GPU code to thin" in told  # decided before any content is read
+    assert named in told or "the file contains no GPU code to thin" in told  # decided before any content is read
     assert "Traceback" not in told
     assert files(tmp_path) == before

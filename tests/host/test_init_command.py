@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import platform
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
+from axletree.app.projects import make_defaults
+from axletree.app.recipes import load_recipe, with_defaults
+from axletree.app.source_lock import has_lock, pin_source
 from axletree.cli.main import main
-from axletree.recipe.parse import parse_recipe
+from axletree.cli.opening import lock_context, settings
+from axletree.host.indexes import IndexSettings
+from axletree.recipe.axes import expand
+from axletree.recipe.target import resolve
 from support import projects
 from support.index_server import Server, serve
 from support.projects import info, sdist_bytes, write_tree
@@ -29,7 +37,7 @@ def here(tmp_path: Path, isolated_home: Path, monkeypatch: pytest.MonkeyPatch) -
     """A working folder; no package index is asked unless a test names one."""
     monkeypatch.chdir(folder := write_tree(tmp_path / "work", {"empty/.keep": ""}))
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
-    for name in ("PIP_FIND_LINKS", "UV_FIND_LINKS", "PIP_EXTRA_INDEX_URL"):
+    for name in ("PIP_FIND_LINKS", "UV_FIND_LINKS", "PIP_EXTRA_INDEX_URL", "CI"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
@@ -54,7 +62,20 @@ def call(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]
 
 
 def recipe_in(folder: Path, name: str = "gizmo.toml") -> Recipe:
-    return parse_recipe((folder / name).read_text(), filename=name)
+    """The recipe, with stand-ins for what a lock fills in."""
+    return load_recipe(folder / name).recipe
+
+
+def filled_in(folder: Path, name: str) -> Recipe:
+    """The recipe with its defaults, without the locks of its environments."""
+    loaded = load_recipe(folder / name)
+    surroundings = lock_context(settings())
+    indexes = IndexSettings(index_url=None)
+    variant = expand(loaded.recipe)[0]
+    source = resolve(loaded.recipe, variant).source
+    upgrade = {"upgrade": False, "note": str}
+    lock = pin_source(loaded, source, indexes, surroundings, **upgrade) if has_lock(source) else None  # type: ignore[arg-type]
+    return with_defaults(loaded, make_defaults(loaded, lock, indexes, surroundings, print)).recipe
 
 
 def test_an_sdist_of_the_index(here: Path, server: Server, capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,6 +101,10 @@ def test_what_the_index_does_not_have(server: Server, capsys: pytest.CaptureFixt
     assert (code, "does not contain a project 'gadget'" in err) == (2, True)
     code, _, err = call(capsys, "init", "gizmo==7")
     assert (code, "has neither an sdist nor a wheel of gizmo 7" in err) == (2, True)
+    assert "hint: name another release, such as gizmo==1.2, or specify a different index" in err
+    for absent in ("./gizmo", "gizmo-7.tar.gz"):
+        code, _, err = call(capsys, "init", absent)
+        assert (code, f"{absent} does not exist\n  hint: check the path; to build an sdist" in err) == (2, True)
     code, _, err = call(capsys, "init", "gizmo==1.2.x.y")
     assert (code, "is not a valid version (PEP 440)" in err) == (2, True)
 
@@ -101,6 +126,15 @@ def test_a_folder_and_the_way_to_it(here: Path, capsys: pytest.CaptureFixture[st
     assert recipe_in(here).source.exclude == ("build", "dist", ".venv")
     assert call(capsys, "init", "gizmo", "--out", "recipes/mine.toml")[0] == 0
     assert recipe_in(here, "recipes/mine.toml").source.path == "../gizmo"
+
+
+def test_locks_never_go_to_a_package_of_the_project(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_tree(here, {"gizmo-tools/__init__.py": ""})
+    write_tree(here / "gizmo", projects.HATCHLING)
+    code, out, err = call(capsys, "init", "gizmo")
+    assert (code, out.splitlines()[0].partition(":")[0]) == (0, "gizmo-tools-wheel.toml")
+    assert "note: gizmo-tools/ is a Python package, so the recipe is gizmo-tools-wheel.toml, and its locks go" in err
+    assert load_recipe(here / "gizmo-tools-wheel.toml").places.locks.name == "gizmo-tools-wheel"
 
 
 def test_a_file_is_never_overwritten(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -140,7 +174,8 @@ def test_a_git_repository_at_its_newest_release(here: Path, capsys: pytest.Captu
     assert call(capsys, "init", origin.url)[0] == 0
     recipe = recipe_in(here, "gizmo-tools.toml")
     assert (recipe.source.git, recipe.source.ref, recipe.version) == (origin.url, "v1.10", "1.10")
-    assert recipe.stages["build"].env == {"SETUPTOOLS_SCM_PRETEND_VERSION": "{version}"}
+    built = filled_in(here, "gizmo-tools.toml").stages["build"]
+    assert built.env == {"SETUPTOOLS_SCM_PRETEND_VERSION": "{version}"}
     assert call(capsys, "init", f"git+{origin.url}@v1.2", "--out", "old.toml")[0] == 0
     assert recipe_in(here, "old.toml").version == "1.2"
     code, _, err = call(capsys, "init", "ssh://git@host.example/x.git")
@@ -165,11 +200,73 @@ def test_rust_without_its_crates_is_one_message(here: Path, capsys: pytest.Captu
     code, out, err = call(capsys, "init", "gizmo")
     assert (code, out) == (3, "")
     assert "gizmo is written in Rust, but its crates are not in its source, and stages have no network" in err
-    assert "cargo vendor > .cargo/config.toml` in that folder once" in err
+    assert "cargo vendor > .cargo/config.toml`; then run this command again" in err
     (here / "gizmo-1.tar.gz").write_bytes(sdist_bytes("gizmo-1", projects.MATURIN))
     code, _, err = call(capsys, "init", "gizmo-1.tar.gz")
-    assert (code, 'the recipe has source.path = "FOLDER"' in err) == (3, True)
+    assert (code, 'which sets source.path = "FOLDER"' in err) == (3, True)
     assert not list(here.glob("*.toml"))
+
+
+MESON = projects.MESON | {
+    "meson.build": "project('gizmo', 'cpp', version: '1')\ncogs = dependency('gizmo-cogs')\n",
+    "subprojects/cogs.wrap": "[wrap-file]\ndirectory = cogs-1\nsource_url = x\n[provide]\ngizmo-cogs = cogs\n",
+}
+CMAKE = projects.SCIKIT_BUILD | {
+    "CMakeLists.txt": "cmake_minimum_required(VERSION 3.24)\nproject(gizmo LANGUAGES CXX)\ninclude(FetchContent)\n"
+    "FetchContent_Declare(cogs URL https://x/y.tar.gz)\nFetchContent_MakeAvailable(cogs)\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("files", "message", "step"),
+    [
+        (
+            MESON,
+            "meson downloads gizmo-cogs (meson.build:2) when it configures gizmo",
+            "run `meson subprojects download`",
+        ),
+        (CMAKE, "CMake downloads cogs (CMakeLists.txt:5) when it configures", "set FETCHCONTENT_SOURCE_DIR_COGS"),
+    ],
+    ids=["meson", "cmake"],
+)
+@pytest.mark.parametrize("command", ["init", "wheel"])
+def test_what_a_build_would_download_is_one_message(
+    command: str, files: dict[str, str], message: str, step: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_tree(here / "gizmo", files)
+    code, out, err = call(capsys, command, "gizmo")
+    assert (code, out, err.count("error:")) == (3, "", 1)
+    assert message in err
+    assert step in err
+    assert not list(here.glob("**/gizmo*.toml"))
+
+
+def test_a_subproject_that_this_host_has_is_not_downloaded(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_tree(here / "gizmo", MESON)
+    asked = '#!/bin/sh\n[ "$2" = gizmo-cogs ] && echo 1.0\n'
+    _program(here / "bin" / "pkg-config", asked, monkeypatch)
+    assert call(capsys, "init", "gizmo")[0] == 0
+
+
+@pytest.mark.parametrize(("version", "required"), [("3.23.2", True), ("3.24.0", False), ("4.1.0-rc1", False)])
+def test_a_program_that_is_too_old_is_required_as_a_wheel(
+    version: str, *, required: bool, here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_tree(here / "gizmo", CMAKE | {"CMakeLists.txt": CMAKE["CMakeLists.txt"].partition("include")[0]})
+    _program(here / "bin" / "cmake", f"#!/bin/sh\necho cmake version {version}\n", monkeypatch)
+    assert call(capsys, "init", "gizmo")[0] == 0
+    recipe = filled_in(here, "gizmo-core.toml")
+    assert ("cmake>=3.24" in recipe.environments["build"].requires) is required
+    assert ("cmake" in recipe.stages["build"].tools) is not required
+
+
+def _program(path: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path.parent.mkdir()
+    path.write_text(text)
+    path.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{path.parent}:{os.environ['PATH']}")
 
 
 def test_torch_is_asked_for(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -182,12 +279,33 @@ def test_torch_is_asked_for(here: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert (code, "unknown GPU platform 'warp9'" in err) == (2, True)
 
 
+def test_a_portable_wheel_by_zig_or_the_reason_against_it(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if platform.machine() != "x86_64":
+        pytest.skip("only x86_64 is supported")
+    write_tree(here / "gizmo", projects.SETUPTOOLS)
+    assert call(capsys, "init", "gizmo", "--portable")[0] == 0
+    recipe = recipe_in(here)
+    assert recipe.stages["build"].env["CC"] == "python-zig cc -target x86_64-linux-gnu.2.17"
+    assert "ziglang" in recipe.environments["build"].requires
+    write_tree(here / "scatter", projects.TORCH)
+    for command in ("init", "wheel"):
+        code, out, err = call(capsys, command, "scatter", "--portable", "--torch", "2.13.0")
+        assert (code, out) == (2, "")
+        assert "for glibc 2.17: the project compiles against PyTorch (setup.py:" in err
+        assert "run the command without --portable" in err
+    write_tree(here / "rusty", projects.MATURIN)
+    code, _, err = call(capsys, "init", "rusty", "--portable")
+    assert (code, "contains Rust (" in err, "crates" in err) == (2, True, False)
+    code, _, err = call(capsys, "init", "gizmo", "--portable", "--torch", "2.13.0", "--out", "other.toml")
+    assert (code, "--torch was given" in err) == (2, True)
+
+
 def test_the_users_word_about_torch_counts(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_tree(here / "gizmo", projects.SETUPTOOLS)
     code, _, err = call(capsys, "init", "gizmo", "--gpu", "cpu")
     assert (code, "--gpu needs --torch" in err) == (2, True)
     assert call(capsys, "init", "gizmo", "--torch", "2.13.0")[0] == 0
-    assert recipe_in(here).environments["build"].requires[0] == "torch=={torch}+{gpu}"
+    assert filled_in(here, "gizmo.toml").environments["build"].requires[0] == "torch=={torch}+{gpu}"
 
 
 def test_pythons_that_the_project_does_not_take(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -195,7 +313,7 @@ def test_pythons_that_the_project_does_not_take(here: Path, capsys: pytest.Captu
     code, _, err = call(capsys, "init", "gizmo", "--python", "3.8,3.12")
     assert (code, "gizmo supports Python >=3.9 (setup.py:12), but not 3.8" in err) == (2, True)
     code, _, err = call(capsys, "init", "gizmo", "--python", "three")
-    assert (code, "not a Python version: three" in err) == (2, True)
+    assert (code, "these are not Python versions: three" in err) == (2, True)
     assert call(capsys, "init", "gizmo", "--python", "3.11, 3.12")[0] == 0
     assert recipe_in(here).axes["python"] == ("3.11", "3.12")
 
@@ -220,7 +338,7 @@ def test_wheel_goes_the_whole_way_and_keeps_the_recipe(here: Path, capsys: pytes
     assert (here / "dist" / "gizmo.toml").is_file()
     assert [path.name for path in (here / "dist").glob("*.whl")] == ["gizmo-1.0-py3-none-any.whl"]
     assert recipe_in(here / "dist").source.path == ".."
-    assert "not known: what its own build backend (backend) needs" in err
+    assert "not known: the requirements of its own build backend (backend)" in err
     assert call(capsys, "wheel", "--python", PYTHON)[0] == 0  # the same once more
     (here / "dist" / "gizmo.toml").write_text("mine")
     code, _, err = call(capsys, "wheel", "--python", PYTHON)
@@ -245,6 +363,7 @@ def test_real_sdists(
     if code != 0:
         pytest.skip(f"the index that pip uses has no {spec}: {err.strip().splitlines()[-1]}")
     name, _, version = spec.partition("==")
+    assert call(capsys, "lock", f"{name}.toml")[0] == 0
     recipe = recipe_in(tmp_path, f"{name}.toml")
     assert recipe.version == version
     assert recipe.tests["imports"].imports == REAL[spec]

@@ -99,6 +99,15 @@ def test_what_is_missing_is_said_with_what_there_is(tmp_path: Path) -> None:
     assert caught.value.exit_code == 3
 
 
+def test_what_there_is_stands_in_the_order_of_versions(tmp_path: Path) -> None:
+    for version in ("3.99.2", "3.99.10", "3.100.1"):
+        fake(tmp_path / ".pyenv" / "versions" / version / "bin", "python", version=version)
+    with pytest.raises(HostError) as caught:
+        find_interpreter("3.97", environ=environ(tmp_path))
+    text = str(caught.value)
+    assert text.index(" 3.99.2 at ") < text.index(" 3.99.10 at ") < text.index(" 3.100.1 at ")
+
+
 def test_all_that_are_missing_are_said_at_once(tmp_path: Path) -> None:
     with pytest.raises(HostError) as caught:
         find_interpreters(["3.97", HERE, "3.96"], environ=environ(tmp_path))

@@ -16,13 +16,14 @@ from axletree.app.index_root import staging
 from axletree.app.publish import check_writable
 from axletree.binary.edits import Put
 from axletree.core.trees import Entry, make_tree
+from axletree.disk import PART, part_file, part_folder, remove_leftovers
 from axletree.execute import variables
 from axletree.host import fetch
 from axletree.host.archive import write_zip_file
 from axletree.host.edit import apply_edits
 from axletree.host.facts.access import own_folder
 from axletree.host.facts.memory import _make_group
-from axletree.host.files import PART, appearing, part_file, part_folder, remove_leftovers, replace_file
+from axletree.host.files import appearing, replace_file
 from axletree.host.sdk.layout import lay_out
 from axletree.host.wheels import open_wheel, unpack_as_it_is
 from axletree.package.sdk.entries import SdkEntry
@@ -189,7 +190,7 @@ def test_an_output_folder_is_cleaned_all_the_way_down(tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from axletree.host.files import part_file, part_folder
+from axletree.disk import part_file, part_folder
 place = Path(sys.argv[1])
 with part_file(place / "x") as file, part_folder(place / "y") as folder:
     file.write_bytes(b"half")

@@ -11,10 +11,14 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 from packaging.pylock import Pylock, is_valid_pylock_path
 
-from axletree.app.lock import LockContext, LockedFile, lock_recipe
+import axletree
+from axletree.app.lock import lock_recipe
+from axletree.app.lock_changes import LockedFile, PartlyLockedError
+from axletree.app.lock_context import LockContext
 from axletree.app.planning import PlanRequest, prepare
 from axletree.app.recipes import load_recipe
 from axletree.core.errors import HostError, IntegrityError, RecipeError
@@ -26,9 +30,12 @@ from axletree.recipe.settings import Settings
 from axletree.store import Store
 from support.envelopes import result_of
 from support.index_server import Server, make_wheel, serve, write_wheel
+from support.projects import SETUPTOOLS, info, sdist_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from axletree.app.lock_changes import LockedFile
 
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}{getattr(sys, 'abiflags', '').strip('dm')}"
 RECIPE = f"""
@@ -77,7 +84,7 @@ class Project:
             home=folder,
             cwd=folder,
             settings=Settings(),
-            cache=folder / "cache",
+            store=folder,
         )
 
     def lock(self, *patterns: str, upgrade: bool = False) -> tuple[LockedFile, ...]:
@@ -265,6 +272,151 @@ def test_an_interpreter_that_is_missing_is_named(project: Project) -> None:
         project.lock()
 
 
+def test_environments_are_locked_where_the_repository_cannot_be_reached(project: Project) -> None:
+    project.edit('pypi = "tiny"', 'git = "https://host.invalid/tiny"\nref = "main"')
+    with pytest.raises(PartlyLockedError, match=r"https://host.invalid/tiny: git fetch failed") as caught:
+        project.lock()
+    (problem,) = caught.value.problems
+    assert f"run `axletree lock {project.path} --source`" in (problem.hint or "")
+    assert caught.value.locked.missing == ("source.lock.toml",)
+    assert {file.outcome for file in caught.value.locked.files} == {"written"}
+    assert sorted(path.name for path in project.companion.iterdir()) == sorted(
+        [build_lock("a"), build_lock("b"), SHARED]
+    )
+
+
+def test_the_others_are_locked_where_an_interpreter_is_missing(project: Project) -> None:
+    project.edit(f'python = ["{PYTHON}"]', f'python = ["{PYTHON}", "3.97"]')
+    with pytest.raises(PartlyLockedError, match=r"CPython 3\.97 is not") as caught:
+        project.lock()
+    assert len(caught.value.problems) == 1, "one Python is one problem, whatever it is for"
+    assert set(caught.value.locked.missing) == {
+        name.replace(PYTHON.replace(".", ""), "397") for name in (build_lock("a"), build_lock("b"), SHARED)
+    }
+    assert (project.companion / "source.lock.toml").exists()
+    assert project.pins(SHARED) == {"tool": "2.0"}
+
+
+def test_a_lock_that_fits_needs_no_interpreter(project: Project) -> None:
+    project.lock()
+    project.edit(f'python = ["{PYTHON}"]', 'python = ["3.97"]')
+    (project.companion / SHARED).unlink()
+    for flavour in ("a", "b"):
+        old = project.companion / build_lock(flavour)
+        text = old.read_text().replace(f'python = "{PYTHON}"', 'python = "3.97"')
+        old.rename(project.companion / old.name.replace(PYTHON.replace(".", ""), "397")).write_text(text)
+    with pytest.raises(PartlyLockedError) as caught:
+        project.lock()
+    assert caught.value.locked.missing == (SHARED.replace(PYTHON.replace(".", ""), "397"),)
+    assert {file.outcome for file in caught.value.locked.files} == {"unchanged"}
+    with pytest.raises(PartlyLockedError) as caught:
+        project.lock(upgrade=True)
+    assert len(caught.value.locked.missing) == 3
+
+
+def test_a_wrong_recipe_is_not_locked_in_part(project: Project) -> None:
+    project.edit('pypi = "tiny"', 'git = "https://host.invalid/tiny"\nref = "main"')
+    project.edit('requires = ["tool"]', 'requires = ["absent"]')
+    with pytest.raises(RecipeError) as caught:
+        project.lock()
+    assert {"absent" in str(caught.value), "host.invalid" in str(caught.value)} == {True}
+    assert not project.companion.exists()
+
+
+def test_the_source_alone_is_locked(project: Project) -> None:
+    project.edit('requires = ["tool"]', 'requires = ["absent"]')
+    files = lock_recipe(str(project.path), project.surroundings, only_source=True)
+    assert [Path(file.path).name for file in files] == ["source.lock.toml"]
+    assert [path.name for path in project.companion.iterdir()] == ["source.lock.toml"]
+
+
+@pytest.mark.parametrize("name", ["kiwisolver", "torch-scatter"])
+def test_a_shipped_recipe_is_locked_in_a_folder_of_the_user(
+    name: str, project: Project, isolated_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own folder is one of an installed package."""
+    own = isolated_home / ".local/share/axletree/locks" / name
+    loaded = load_recipe(name)
+    shipped = {path.name: path.read_bytes() for path in loaded.places.companion.iterdir() if path.is_file()}
+    lock = parse_source((loaded.places.companion / "source.lock.toml").read_text(), file="s")
+    assert loaded.places.locks == own
+    assert loaded.places.find("source.lock.toml") == loaded.places.companion / "source.lock.toml"
+    stem, metadata = f"{name}-{lock.version}", {"PKG-INFO": info(name, lock.version)}
+    another = sdist_bytes(stem, {"pyproject.toml": SETUPTOOLS["pyproject.toml"], **metadata})
+    project.server.add_project(lock.location, {lock.filename or "": another})
+    _, file = lock_recipe(name, project.surroundings, only_source=True)
+    assert (file.outcome, file.path) == ("unchanged", str(loaded.places.companion / "source.lock.toml"))
+    assert not own.exists()
+    defaults, file = lock_recipe(name, project.surroundings, only_source=True, upgrade=True)
+    assert (defaults.outcome, defaults.path) == ("written", str(own / "defaults.lock.toml"))
+    assert (file.outcome, file.path) == ("written", str(own / "source.lock.toml"))
+    assert load_recipe(name).places.find("source.lock.toml") == own / "source.lock.toml"
+    by_path = load_recipe(loaded.path)
+    assert by_path.places.find("source.lock.toml") == loaded.places.companion / "source.lock.toml", (
+        "a path has its own locks"
+    )
+    assert {path.name: path.read_bytes() for path in loaded.places.companion.iterdir() if path.is_file()} == shipped
+    monkeypatch.setattr(axletree, "__file__", str(isolated_home / "package" / "__init__.py"))
+    installed = isolated_home / "package" / "_recipes" / f"{name}.toml"
+    installed.parent.mkdir(parents=True)
+    installed.write_bytes(loaded.path.read_bytes())
+    for asked in (name, installed):
+        assert load_recipe(asked).places.locks == own, "no file of a package is written to"
+
+
+def offline(project: Project, **changes: object) -> LockContext:
+    settings = Settings(offline=True)
+    return msgspec.structs.replace(project.surroundings, settings=settings, **changes)
+
+
+def test_offline_what_the_caches_have_is_locked(project: Project) -> None:
+    name, data = make_wheel("far", "1.0")
+    project.server.add_project("far", {name: data})
+    project.edit('requires = ["tool"]', 'requires = ["tool", "far"]')
+    with pytest.raises(PartlyLockedError) as caught:
+        lock_recipe(str(project.path), offline(project))
+    said = str(caught.value)
+    assert "tiny 1.0 is not in any folder or index on this machine, and --offline is set" in said
+    assert "environments.shared: the requirements cannot be resolved with --offline" in said
+    assert "far" in said
+    assert set(caught.value.locked.missing) == {"source.lock.toml", SHARED}
+    assert project.pins(build_lock("a")) == {"dep-a": "1.0", "tool": "1.0"}
+    project.lock()
+    locks = {path.name: path.read_bytes() for path in project.companion.iterdir()}
+    project.server.requests.clear()
+    (project.companion / SHARED).unlink()
+    lock_recipe(str(project.path), offline(project))
+    assert {path.name: path.read_bytes() for path in project.companion.iterdir()} == locks, "uv's cache has it now"
+    assert not project.server.requests
+
+
+def test_offline_a_ref_is_what_it_was_when_it_was_last_asked_for(project: Project, tmp_path: Path) -> None:
+    there = tmp_path / "repository"
+    there.mkdir()
+    for arguments in (["init", "-q", "-b", "main"], ["commit", "-q", "--allow-empty", "-m", "c"]):
+        who = ["-c", "user.name=t", "-c", "user.email=t@t.example"]
+        subprocess.run(["git", "-C", str(there), *who, *arguments], check=True)
+    project.edit('pypi = "tiny"', f'git = "{there.as_uri()}"\nref = "main"')
+    path = project.companion / "source.lock.toml"
+    with pytest.raises(HostError, match=r"main of \S+ is not in the cache, and cannot be downloaded with --offline"):
+        lock_recipe(str(project.path), offline(project), only_source=True)
+    lock_recipe(str(project.path), project.surroundings, only_source=True)
+    before = path.read_bytes()
+    path.unlink()
+    there.rename(tmp_path / "gone")
+    lock_recipe(str(project.path), offline(project), only_source=True)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", ["url", "wheel"])
+def test_offline_an_address_is_named_that_would_have_to_be_read(project: Project, kind: str) -> None:
+    address = f"{project.server.address}/files/tiny-1.0-py3-none-any.whl"
+    project.edit('pypi = "tiny"', f'{kind} = "{address}"\nsha256 = "{"0" * 64}"')
+    with pytest.raises(HostError, match=r"cannot download with --offline: http://127\.0\.0\.1"):
+        lock_recipe(str(project.path), offline(project), only_source=True)
+    assert not project.server.requests
+
+
 def test_the_digest_of_an_address_is_checked(project: Project) -> None:
     address = f"{project.server.address}/files/tiny-1.0.tar.gz"
     project.edit('pypi = "tiny"', f'url = "{address}"\nsha256 = "{hashlib.sha256(SDIST).hexdigest()}"')
@@ -343,7 +495,7 @@ def test_the_command_prints_what_it_wrote(project: Project, tmp_path: Path) -> N
 
 def test_the_shipped_locks_fit_their_recipe() -> None:
     loaded = load_recipe("torch-scatter")
-    for path in sorted(loaded.companion.glob("pylock.*.toml")):
+    for path in sorted(loaded.places.companion.glob("pylock.*.toml")):
         lock = parse_lock(path.read_text(), file=str(path))
         assert "torch==2.13.0+cpu" in lock.requires
         assert ("torch", "2.13.0+cpu") in {(wheel.name, wheel.version) for wheel in lock.wheels}

@@ -64,7 +64,9 @@ def test_a_lock_of_a_newer_version_names_the_command_that_makes_one(recipe: Path
     with pytest.raises(RecipeError) as raised:
         plan(recipe)
     (problem,) = raised.value.problems
-    assert problem.message == "has format 2.0, from a newer version of Axletree; this version supports 1.0"
+    assert (
+        problem.message == "the file has format 2.0, which a newer version of Axletree wrote; this version supports 1.0"
+    )
     assert (problem.hint or "").startswith("update Axletree, or ")
     assert f"axletree lock {recipe}" in (problem.hint or "")
 
@@ -74,6 +76,8 @@ def test_an_editable_tree_of_another_version_says_so(tmp_path: Path) -> None:
     state.parent.mkdir()
     for schema, whose in ((0, "an older"), (2, "a newer")):
         state.write_text(f'{{"schema": {schema}}}')
-        with pytest.raises(HostError, match=rf"dev\.json: has format {schema}, from {whose} version") as raised:
+        with pytest.raises(
+            HostError, match=rf"dev\.json: the file has format {schema}, which {whose} version"
+        ) as raised:
             read_state(tmp_path)
         assert "axletree dev RECIPE" in str(raised.value)

@@ -52,10 +52,10 @@ def test_a_silent_command_speaks_once_a_minute() -> None:
     beats(clock, heartbeat, 59)
     assert said == []
     beats(clock, heartbeat, 66)
-    assert said == ["still thin: torch.whl, 1 min 00 s", "still thin: torch.whl, 2 min 00 s"]
+    assert said == ["still running thin: torch.whl, 1 min 00 s", "still running thin: torch.whl, 2 min 00 s"]
     heartbeat.at_work("libtorch_cuda.so")
     beats(clock, heartbeat, 60)
-    assert said[2:] == ["still thin: libtorch_cuda.so, 3 min 00 s"]
+    assert said[2:] == ["still running thin: libtorch_cuda.so, 3 min 00 s"]
 
 
 def test_a_command_that_speaks_has_no_heartbeat() -> None:
@@ -67,7 +67,7 @@ def test_a_command_that_speaks_has_no_heartbeat() -> None:
         heartbeat.spoke()
     assert said == []
     beats(clock, heartbeat, 60)
-    assert said == ["still lock, 17 min 40 s"]
+    assert said == ["still running lock, 17 min 40 s"]
 
 
 def test_the_heartbeat_beats_by_itself_and_ends_with_the_command(
@@ -80,7 +80,7 @@ def test_the_heartbeat_beats_by_itself_and_ends_with_the_command(
     def heard() -> bool:
         nonlocal said
         said += capsys.readouterr().err
-        return "still lock: py311, " in said
+        return "still running lock: py311, " in said
 
     with speaking("lock", quiet=False):
         at_work("py311")

@@ -509,7 +509,7 @@ def test_a_tree_that_is_relocated_again_keeps_its_bill(store: Store, tmp_path: P
 
 def test_a_bill_that_was_cut_off_is_no_silent_loss(store: Store, tmp_path: Path) -> None:
     source = tree(store, tmp_path, {"lib/liba.so.1": b"", "lib/grafts.cdx.json": bill("lib/liba.so.1")[:50]})
-    assert "lib/grafts.cdx.json: not a bill of materials" in str(wheel(store, source))
+    assert "lib/grafts.cdx.json: the file is not a bill of materials" in str(wheel(store, source))
 
 
 def test_a_conda_package_keeps_the_bill(store: Store, tmp_path: Path) -> None:
@@ -538,11 +538,11 @@ def test_metadata_without_its_files_is_told(store: Store, tmp_path: Path, lackin
         (
             {"lib/x": b""},
             {"siblings": {"small": Taken(files=("**",)), "other": Taken(files=("lib/**",))}},
-            "claimed by small and other: lib/x",
+            "packages small and other claim the same files: lib/x",
         ),
         ({"lib/x": "../../y"}, {}, "is outside the package"),
         ({"x": b"", **DIST_INFO}, {"form": wanted(layout="prefix")}, "does not belong at the root of an environment"),
-        ({"info/x": b""}, {}, "reserved for conda"),
+        ({"info/x": b""}, {}, "in a folder that conda reserves"),
         ({"lib/x": b""}, {"form": wanted(build="a-b")}, "is not a valid conda build"),
         ({"lib/x": b""}, {"form": wanted(build="x" * 65)}, "at most 64"),
         ({"lib/x": b""}, {"package": described(requires=("x @ https://example.org/x.whl",))}, "is a URL requirement"),
@@ -630,8 +630,8 @@ def test_packages_that_share_a_file_make_no_channel(store: Store, tmp_path: Path
         inputs[f"conda:{name}"] = record.tree
     failed = run(store, "channel", ListingParameters(root="."), inputs)
     assert isinstance(failed, StageFinished)
-    assert "include/x.h: is also in two-1.0-h1234567_0.conda" in str(failed.message)
-    assert "has two ==2.0, not two 1.0 h1234567_0" in str(failed.message)
+    assert "include/x.h: another package contains the same file: two-1.0-h1234567_0.conda" in str(failed.message)
+    assert "the package depends on two ==2.0 instead of two 1.0 h1234567_0" in str(failed.message)
     single = run(store, "channel", ListingParameters(root="."), {"conda:two": inputs["conda:two"]})
     assert isinstance(single, StageRecord)
     pages = {entry.path: entry.blob for entry in store.get_tree(single.tree).entries}

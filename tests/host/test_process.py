@@ -14,6 +14,7 @@ import pytest
 from axletree.core.errors import StageError
 from axletree.core.secrets import looks_secret
 from axletree.execute.process import Log, check_program, run_program, secrets_of
+from support.elfs import need
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,6 +61,33 @@ def test_progress_of_ninja_is_seen(tmp_path: Path, stream: io.BytesIO) -> None:
     _, told = run(script, tmp_path, stream)
     assert told.steps == [("Building a.o", 1, 12), ("Building b.o", 2, 12), ("", 12, 12)]
     assert stream.getvalue().decode().splitlines() == lines
+
+
+SETUP = """
+from setuptools import Extension, setup
+setup(name="fast", ext_modules=[Extension("fast", ["a.c", "src/b.c"]), Extension("slow", ["c.c"])])
+"""
+MAKE = "all: a.o b.o c.o\nb.o: src/b.c\n\tcc -c src/b.c -o b.o\n%.o: %.c\n\tcc -c $< -o $@\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "needed"), [(f"{sys.executable} setup.py build_ext", "cc"), ("make --no-print-directory", "make")]
+)
+def test_objects_that_setuptools_and_make_compile_are_counted(
+    command: str, needed: str, tmp_path: Path, stream: io.BytesIO
+) -> None:
+    need("cc", needed)
+    (tmp_path / "src").mkdir()
+    (tmp_path / "setup.py").write_text(SETUP)
+    (tmp_path / "Makefile").write_text(MAKE)
+    for name in ("a.c", "src/b.c", "c.c"):
+        (tmp_path / name).write_text(
+            f"static int {name[-3]} = 1;\nint *of_{name[-3]}(void) {{ return &{name[-3]}; }}\n"
+        )
+    code, told = run(command, tmp_path, stream)
+    assert code == 0, stream.getvalue().decode()
+    assert sorted(message for message, _, _ in told.steps) == ["compiling a.c", "compiling b.c", "compiling c.c"]
+    assert [(done, total) for _, done, total in told.steps] == [(1, None), (2, None), (3, None)]
 
 
 def test_output_that_is_no_text_is_kept(tmp_path: Path, stream: io.BytesIO) -> None:

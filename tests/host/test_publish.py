@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from axletree.app.publish import publish
+from axletree.core.errors import PublishError
 from axletree.core.records import StageRecord
 from axletree.core.trees import Entry, make_tree
 from axletree.core.values import Key, StageId
@@ -106,6 +107,17 @@ def test_a_page_with_all_files_names_what_a_build_adds(store: Store, tmp_path: P
     (tmp_path / NAME).unlink()
     publish(tmp_path, [index_of(store, b"another")], store)
     assert (tmp_path / "index.html").read_bytes() == b"mine"
+
+
+def test_what_is_there_with_other_content_is_named_with_its_root_in_all_roots(store: Store, tmp_path: Path) -> None:
+    def records(content: bytes) -> list[StageRecord]:
+        made = index_of(store, content)
+        return [msgspec.structs.replace(made, facts={**made.facts, "root": root}) for root in ("cpu", "cu130")]
+
+    publish(tmp_path, records(b"a wheel"), store)
+    with pytest.raises(PublishError) as caught:
+        publish(tmp_path, records(b"another"), store)
+    assert [problem.file for problem in caught.value.problems] == [f"cpu/{NAME}", f"cu130/{NAME}"]
 
 
 def test_two_roots_of_which_one_is_a_link_are_one(store: Store, tmp_path: Path) -> None:

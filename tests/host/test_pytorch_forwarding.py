@@ -88,18 +88,19 @@ def test_what_pytorch_2_6_passes_to_cmake(tmp_path: Path) -> None:
 
 
 def test_a_stage_tells_what_has_no_effect_and_refuses_what_upstream_refuses() -> None:
-    era = Era(driver="setup.py", evidence=(), pytorch=True, libtorch_wheel=True, libtorchless=True)
+    era = Era(driver="setup.py", evidence=(), pytorch=True, rules="setup.py", libtorch_wheel=True, libtorchless=True)
+    newer = msgspec.structs.replace(era, driver="scikit-build-core", rules="scikit-build-core")
     said: list[str] = []
-    check_variables({"USE_NINJA": "0", "USE_CUDA": "0"}, era, "scikit-build-core", say=said.append)
+    check_variables({"USE_NINJA": "0", "USE_CUDA": "0"}, newer, "scikit-build-core", say=said.append)
     assert said == ["USE_NINJA has no effect when scikit-build-core builds PyTorch: set CMAKE_GENERATOR instead"]
     wrong = {"BUILD_LIBTORCH_WHL": "ON", "CMAKE_INSTALL_PREFIX": "/x"}
     with pytest.raises(StageError) as caught:
         check_variables(wrong, era, "setup.py", say=said.append)
     assert [problem.key for problem in caught.value.problems] == list(wrong)
-    check_variables(wrong, msgspec.structs.replace(era, pytorch=False), "setup.py", say=said.append)
+    check_variables(wrong, msgspec.structs.replace(era, pytorch=False, rules=None), "setup.py", say=said.append)
     check_variables(wrong, era, "cmake", say=said.append)
     old = msgspec.structs.replace(era, libtorchless=False, libtorch_wheel=False)
-    with pytest.raises(StageError, match="BUILD_PYTHON_ONLY: is not recognized by this version of PyTorch"):
+    with pytest.raises(StageError, match="BUILD_PYTHON_ONLY: this version of PyTorch does not recognize the variable"):
         check_variables({"BUILD_PYTHON_ONLY": "1"}, old, "setup.py", say=said.append)
     check_variables({"BUILD_PYTHON_ONLY": "0"}, old, "setup.py", say=said.append)
     assert len(said) == 1

@@ -23,6 +23,7 @@ from support.envelopes import check_envelope, result_of
 from support.faulty import LIBRARY, Project, make_project
 from support.gizmo_sdk import MANIFEST, make_gizmo
 from support.hip_library import bundles, hip_library
+from support.images import make_layout, tiny_layer
 from support.projects import write_tree
 from support.repositories import Project as Repositories
 from support.small_torch import make_small_torch
@@ -35,7 +36,9 @@ if TYPE_CHECKING:
 
 NO_REPORT = {
     "schema": "prints a schema, which is JSON already",
+    "completion": "prints a script of a shell",
     "shell": "becomes somebody else's command",
+    "image shell": "becomes a shell in an image",
     "env run": "becomes somebody else's command",
 }
 """Commands without a report, and why."""
@@ -47,6 +50,7 @@ axes = []
 python = "{PYTHON}"
 provider = "system"
 """
+IMAGES = '[images.tiny]\nfrom = "oci:oci"\n'
 CACHE = "# a cache\nCMAKE_HOME_DIRECTORY:INTERNAL=/src\n//Use it\nUSE_IT:BOOL=ON\n"
 LOG = "In file included from a.cpp:1:\na.cpp:2:10: fatal error: b.h: No such file or directory\n"
 
@@ -160,6 +164,17 @@ def _uploaded(place: Place) -> list[str | Path]:
     return ["sdk", "upload", *words]
 
 
+def _images(place: Place) -> Path:
+    make_layout(place.folder / "oci", [tiny_layer()])
+    return place.file("images.toml", IMAGES)
+
+
+def _image(place: Place) -> str:
+    """The id of an image that is in the store."""
+    ended = place.project.run("image", "make", _images(place), "--json")
+    return str(result_of(ended.out.splitlines()[-1])["images"][0]["id"])
+
+
 CALLS: dict[str, Callable[[Place], list[str | Path]]] = {
     "audit": lambda place: ["audit", place.wheel],
     "build": lambda _: ["build", "small.toml", "--out", "dist"],
@@ -177,6 +192,15 @@ CALLS: dict[str, Callable[[Place], list[str | Path]]] = {
     "env export": lambda place: ["env", "export", place.environment],
     "env verify": lambda place: ["env", "verify", place.environment, "--compiler", "c++"],
     "facts": lambda _: ["facts"],
+    "image export": lambda place: ["image", "export", _image(place), "--to", f"tar:{place.folder / 'root.tar'}"],
+    "image list": lambda place: ["image", "list", *([] if _image(place) else ())],
+    "image make": lambda place: [
+        "image",
+        "make",
+        f"{place.file('images.toml', IMAGES)}:tiny",
+        *([] if _image(place) else ()),
+    ],
+    "image remove": lambda place: ["image", "remove", _image(place)],
     "init": lambda place: ["init", _pure(place), "--out", "pure.toml"],
     "ledger": lambda _: ["ledger", "small.toml", "--out", "dist"],
     "lock": lambda _: ["lock", "small.toml"],

@@ -261,8 +261,11 @@ def test_report_15_a_file_that_its_package_lacks_is_an_error_before_anything_is_
 def test_a_package_that_was_installed_again_is_linked_again(tmp_path: Path, mode: str) -> None:
     site = make_site(tmp_path)
     root = expand(site, link_mode=mode)
+    compiler = site.folder / "_rocm_sdk_core/bin/hipcc"
+    written = compiler.stat().st_mtime_ns
     site.remove("rocm-sdk-core")
     make_site(tmp_path, only=["core"])
+    os.utime(compiler, ns=(written, written))  # a copy is compared by size and second, in which this may come twice
     library = site.folder / "_rocm_sdk_core/lib/libamdhip64.so.7"
     with library.open("ab") as file:
         file.write(b"changed")

@@ -284,7 +284,7 @@ def test_programs_of_another_sdk_that_are_found_first(site: Site, tmp_path: Path
     (tmp_path / "rocm/bin/hipcc").chmod(0o755)
     host = make_host(tmp_path, PATH=f"/nowhere:{tmp_path}/rocm/bin:{site.scripts}")
     found = only(look(site, host), "other-programs")
-    assert found.text == f"PATH finds hipcc in {tmp_path}/rocm/bin instead of in this SDK"
+    assert found.text == f"hipcc on PATH comes from {tmp_path}/rocm/bin instead of this SDK"
     assert found.next == 'eval "$(rocm-sdk env)"'
     first = make_host(tmp_path / "first", PATH=f"{site.scripts}:{tmp_path}/rocm/bin")
     assert codes(look(site, first)) == set()

@@ -123,7 +123,7 @@ def test_the_choice_is_explained(site: Site) -> None:
         "requested: gfx1100, gfx942 (by detection)",
         "rocm-sdk-device-gfx1100: has code for gfx1100, but not for gfx942",
         (
-            "a process can use only one package: for gfx942, start another process with "
+            "a process can use only one package: for gfx942, start a separate process with "
             "ROCM_SDK_TARGET_FAMILY set or with fewer GPUs visible"
         ),
     ]

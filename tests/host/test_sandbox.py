@@ -27,7 +27,7 @@ from axletree.host.sandbox import Isolation, run_isolated
 say = lambda *words: print(*words, flush=True)
 DETACHED = ["setsid", "sh", "-c", "setsid sleep 600 & sleep 600"]
 """
-FALLBACK = "sandbox._unshare = lambda *, network: Isolation(processes=False, network=False)\n"
+FALLBACK = "sandbox._unshare = lambda *, network, store: Isolation(processes=False, network=False)\n"
 HANG = 60
 """Seconds after which a test that would wait for ever is given up."""
 

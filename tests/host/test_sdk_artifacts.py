@@ -145,7 +145,8 @@ def test_only_the_targets_that_are_wanted(tree: Path, tmp_path: Path) -> None:
     assert paths == {"generic", "gfx90a:xnack+"}
     assert {e.target for e in read_artifacts(tree, cache=tmp_path, targets=())} == {"generic"}
     with pytest.raises(
-        IntegrityError, match=r"no artifacts for gfx942\n  hint: it contains artifacts for gfx900, gfx90a"
+        IntegrityError,
+        match=r"no artifacts for gfx942\n  hint: choose a GPU that the folder has artifacts for: gfx900, gfx90a",
     ):
         read_artifacts(tree, cache=tmp_path, targets={"gfx942", "gfx900"})
 
@@ -163,9 +164,8 @@ def test_the_same_content_twice_is_noted(tree: Path, tmp_path: Path) -> None:
     notes: list[str] = []
     entries = read_artifacts(tree, cache=tmp_path, note=notes.append)
     assert next(entry for entry in entries if entry.path == "lib/libx.so.1.2").artifact == "base"
-    assert notes == [
-        "base_lib_generic and core-hip_lib_generic both contain lib/libx.so.1.2, with the same content; it is used once"
-    ]
+    paths = "base_lib_generic and core-hip_lib_generic both contain lib/libx.so.1.2"
+    assert notes == [f"{paths}, with the same content; one copy is used"]
 
 
 def test_checksums_beside_archives(tree: Path, tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_checksums_beside_archives(tree: Path, tmp_path: Path) -> None:
     side.write_text("0" * 64)
     assert f"got sha256      {good}" in refused_kept(folder, tmp_path)
     side.write_text(f"{good}  other.tar.zst")
-    assert "is the checksum of a different file, 'other.tar.zst'" in refused_kept(folder, tmp_path)
+    assert "the checksum is for a different file, 'other.tar.zst'" in refused_kept(folder, tmp_path)
     side.write_text("sorry")
     assert "does not contain a SHA-256" in refused_kept(folder, tmp_path)
 
@@ -200,12 +200,18 @@ GOOD = ("artifact_manifest.txt", f"{BASE}\n".encode())
     [
         ([(f"{BASE}/a", b"x"), GOOD], "does not start with its artifact_manifest.txt"),
         ([], "has no artifact_manifest.txt"),
-        ([GOOD, ("elsewhere/a", b"x")], "elsewhere/a: is not in any folder"),
+        ([GOOD, ("elsewhere/a", b"x")], "elsewhere/a: unsupported archive: the file is not in any folder"),
         ([GOOD, (f"{BASE}x/a", b"x")], "is not in any folder"),
         ([GOOD, (f"{BASE}/../../../../a", b"x")], "leads out of the archive"),
         ([GOOD, ("/etc/passwd", b"x")], "is not in any folder"),
-        ([("artifact_manifest.txt", b"../x\n"), ("../x/a", b"x")], "cannot be a folder in the artifact: '../x'"),
-        ([("artifact_manifest.txt", b"/etc\n"), ("/etc/a", b"x")], "cannot be a folder in the artifact: '/etc'"),
+        (
+            [("artifact_manifest.txt", b"../x\n"), ("../x/a", b"x")],
+            "the manifest lists an invalid artifact folder: '../x'",
+        ),
+        (
+            [("artifact_manifest.txt", b"/etc\n"), ("/etc/a", b"x")],
+            "the manifest lists an invalid artifact folder: '/etc'",
+        ),
         ([GOOD, special(f"{BASE}/l", tarfile.SYMTYPE, "/etc/passwd")], "points outside the tree"),
         ([GOOD, special(f"{BASE}/l", tarfile.SYMTYPE, "../" * 9)], "leads out of the archive"),
         ([GOOD, special(f"{BASE}/l", tarfile.SYMTYPE, "../x")], "points outside the tree"),
@@ -257,7 +263,7 @@ def test_archives_that_want_much_memory_are_refused(tree: Path, tmp_path: Path) 
     root = tree / "rand_lib_gfx900"
     (root / BASE / "large").write_bytes(os.urandom(1 << 20) * 3)
     archive_artifact(root, compressor=("zstd", "-q", "--long=31")).rename(folder / "rand_lib_gfx900.tar.zst")
-    assert "rand_lib_gfx900.tar.zst: is damaged" in refused(folder, tmp_path)
+    assert "rand_lib_gfx900.tar.zst: damaged archive" in refused(folder, tmp_path)
 
 
 def test_all_names_that_are_none_are_told(tmp_path: Path) -> None:
@@ -348,7 +354,7 @@ def test_nothing_is_left_of_a_layout_that_fails(tree: Path, tmp_path: Path) -> N
     with pytest.raises(IntegrityError, match="has changed since"):
         lay_out(entries, tmp_path / "out", archives=True)
     (tree / "rand_dev_generic/rand/stage/include/rand.h").unlink()
-    with pytest.raises(HostError, match=r"rand\.h: cannot be laid out"):
+    with pytest.raises(HostError, match=r"rand\.h: the file cannot be laid out"):
         lay_out(entries, tmp_path / "out")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file").write_text("")
@@ -357,7 +363,7 @@ def test_nothing_is_left_of_a_layout_that_fails(tree: Path, tmp_path: Path) -> N
     odd = [SdkEntry(path="a", artifact="has_underscore", component="lib", source=tool.source)]
     with pytest.raises(IntegrityError, match="has_underscore"):
         lay_out(odd, tmp_path / "out")
-    with pytest.raises(IntegrityError, match="which axletree needs to write"):
+    with pytest.raises(IntegrityError, match="which Axletree needs to write"):
         lay_out(entries, tmp_path / "out", records={"bin/tool": b""})
     assert sorted(place.name for place in tmp_path.iterdir()) == ["artifacts", "mine"]
 

@@ -309,7 +309,8 @@ def test_a_library_that_is_not_there(tree: Path, tmp_path: Path, capsys: pytest.
         path.unlink()
     said = refused(broken, tmp_path, capsys)
     assert (
-        "_gizmo_core/bin/ask: libgizmo.so.2: needs libgizmo.so.2, which no package installed with it provides" in said
+        "_gizmo_core/bin/ask: libgizmo.so.2: the file needs libgizmo.so.2, which no package installed with it provides"
+        in said
     )
     assert '"libgizmo.so.2" = "package of the host"' in said
 
@@ -355,13 +356,13 @@ def test_the_platform_can_be_told(tree: Path, tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize(
     ("option", "text", "told"),
     [
-        ("--platform-tag", "../../away", "'../../away': is not a Linux platform tag"),
-        ("--platform-tag", "win_amd64", "'win_amd64': is not a Linux platform tag"),
-        ("--platform-tag", "manylinux_9", "'manylinux_9': is not a Linux platform tag"),
-        ("--platform-tag", "linux_riscv64", "is a tag for riscv64, but the SDK is for "),
-        ("--version", "", "'': is not a valid version (PEP 440)"),
-        ("--version", "7.1.x", "'7.1.x': is not a valid version (PEP 440)"),
-        ("--family", "gfx12", "gfx12: matches no GPU target that was built"),
+        ("--platform-tag", "../../away", "'../../away' is not a Linux platform tag"),
+        ("--platform-tag", "win_amd64", "'win_amd64' is not a Linux platform tag"),
+        ("--platform-tag", "manylinux_9", "'manylinux_9' is not a Linux platform tag"),
+        ("--platform-tag", "linux_riscv64", "is for riscv64, but the SDK is for "),
+        ("--version", "", "'' is not a valid version (PEP 440)"),
+        ("--version", "7.1.x", "'7.1.x' is not a valid version (PEP 440)"),
+        ("--family", "gfx12", "gfx12: the name matches no GPU target that was built"),
     ],
 )
 def test_wishes_that_can_t_be_met(

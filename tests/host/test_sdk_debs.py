@@ -187,9 +187,9 @@ def test_sets_that_do_not_go_together(tmp_path: Path) -> None:
     with pytest.raises(IntegrityError) as caught:
         read_debs(folder, Debs(artifacts={"lib?": "base"}), cache=tmp_path / "cache")
     assert [problem.message for problem in caught.value.problems] == [
-        "package liba occurs twice: liba-again.deb and liba_1.0_amd64.deb",
-        "package other does not belong to an artifact",
-        "contains packages for several architectures: amd64 (liba-again.deb), arm64 (libb_1.0_arm64.deb)",
+        "package liba is in two files: liba-again.deb and liba_1.0_amd64.deb",
+        "the manifest does not assign package other to an artifact",
+        "the folder contains packages for several architectures: amd64 (liba-again.deb), arm64 (libb_1.0_arm64.deb)",
     ]
     assert '"other" = "NAME"' in str(caught.value)
 
@@ -198,7 +198,7 @@ def test_two_packages_with_one_path(tmp_path: Path) -> None:
     make_deb(tmp_path / "debs", "a", [("./usr/x", b"1")])
     make_deb(tmp_path / "debs", "b", [("./usr/x", b"2")])
     debs = Debs(artifacts={"a": "one", "b": "two"})
-    with pytest.raises(IntegrityError, match="x: is in both one_run_generic and two_run_generic"):
+    with pytest.raises(IntegrityError, match="x: the file is in both one_run_generic and two_run_generic"):
         read_debs(tmp_path / "debs", debs, cache=tmp_path / "cache")
 
 
@@ -238,7 +238,7 @@ def test_a_prefix_with_all_that_may_be_in_it(tmp_path: Path) -> None:
     (note,) = notes
     assert note.endswith("left out links that lead out of the tree: bin/python -> /usr/bin/python3")
     os.mkfifo(prefix / "pipe")
-    with pytest.raises(IntegrityError, match="pipe: is not a file, link or folder"):
+    with pytest.raises(IntegrityError, match="pipe: the entry is not a file, link or folder"):
         read_prefix(prefix)
     (tmp_path / "empty").mkdir()
     with pytest.raises(IntegrityError, match="is empty"):

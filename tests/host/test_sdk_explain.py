@@ -144,7 +144,7 @@ def test_what_is_wrong_is_told_and_the_answer_is_no(
     assert "    bin/internal" in done.stdout
     assert "Claimed more than once (1):" in done.stdout
     assert "    lib/libb.so" in done.stdout
-    assert "3 entries in exactly one package, 3 not" in done.stdout
+    assert "3 entries in exactly one package, but 3 not" in done.stdout
     report = json.loads(axletree("sdk", "explain", manifest, "--prefix", prefix, "--json").stdout)["result"]
     assert [each["path"] for each in report["unmatched"]] == ["bin/internal", "share/doc/x/README"]
     assert [each["claim"] for each in report["disputed"][0]["claims"]] == ["core, claim 1", "tools, claim 1"]
@@ -166,8 +166,8 @@ def test_inputs_that_cannot_be_are_refused(
     axletree: Callable[..., Done], prefix: Path, manifest: Path, tmp_path: Path
 ) -> None:
     for words, text in (
-        ((manifest,), "specify the SDK's location"),
-        ((manifest, "--prefix", prefix, "--debs", prefix), "specify the SDK's location"),
+        ((manifest,), "exactly one location of the SDK is required"),
+        ((manifest, "--prefix", prefix, "--debs", prefix), "exactly one location of the SDK is required"),
         ((manifest, "--debs", prefix), "does not support Debian packages"),
         (("rocn", "--prefix", prefix), "did you mean 'rocm'?"),
     ):

@@ -94,7 +94,7 @@ def test_stage_folders(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        (("lay-out", "demo.toml", "--out", "x"), 2, "specify the SDK's location"),
+        (("lay-out", "demo.toml", "--out", "x"), 2, "exactly one location of the SDK is required"),
         (("lay-out", "demo.toml", "--debs", "in", "--out", "x"), 2, "does not support Debian packages"),
         (("lay-out", "demo.toml", "--artifacts", "in", "--out", "in"), 2, "in exists and is not empty"),
         (("lay-out", "demo.toml", "--stage", "in", "--out", "x"), 2, "use --descriptor FILE"),
@@ -117,7 +117,7 @@ def test_stage_folders(folder: Path) -> None:
         (
             ("fetch", "--from", "none", "--run-id", "latest", "--artifact-group", "g", "--out", "x"),
             3,
-            "none: cannot be read",
+            "none: the file cannot be read",
         ),
         (
             ("fetch", "--from", "in", "--run-id", "7", "--artifact-group", "gfx900", "--out", "x"),

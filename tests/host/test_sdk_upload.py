@@ -156,7 +156,7 @@ def test_other_content_is_an_error(dist: Path, tmp_path: Path, capsys: pytest.Ca
     wheel.write_bytes(wheel.read_bytes() + b"x")
     before = content(store)
     assert upload(dist, store) == 2
-    assert "is already in the store with different content" in capsys.readouterr().err
+    assert "the file is already in the store with different content" in capsys.readouterr().err
     assert content(store) == before
 
 
@@ -180,7 +180,7 @@ def test_a_package_that_is_missing(
     next(dist.glob("gizmo_device_gfx906-*.whl")).unlink()
     assert upload(dist, tmp_path / "store") == 2
     said = capsys.readouterr().err
-    assert "gizmo 2.5: requires gizmo-device-gfx906==2.5, which is not among the packages" in said
+    assert "gizmo 2.5: the wheel requires gizmo-device-gfx906==2.5, but this release does not contain it" in said
     assert not (tmp_path / "store").exists()
 
 
@@ -214,7 +214,7 @@ def test_bad_usage(
 
 def test_other_inputs(dist: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert upload(dist, tmp_path / "store", "--platform", "windows") == 2
-    assert "is not a package for windows" in capsys.readouterr().err
+    assert "the wheel is not built for windows" in capsys.readouterr().err
     (tmp_path / "empty").mkdir()
     assert upload(tmp_path / "empty", tmp_path / "store") == 2
     assert "does not contain an SDK's selector" in capsys.readouterr().err

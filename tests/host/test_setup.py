@@ -16,6 +16,7 @@ QUESTION = "Install them with apt-get? Without them these tests skip. [Y/n] "
 LISTED = [
     "setup: not here: g++ (for tests that compile)",
     "setup: not here: git patch cmake unzip mmdebstrap (for tests that make and confirm things with them)",
+    "setup: not here: skopeo umoci podman runc (for tests that exchange images with them)",
     "setup: not here: clang lld mold (for tests that edit what these compilers and linkers make)",
     "setup: not here: dpkg-dev ",
     "setup: not here: fish (for tests that activate environments in these shells)",
@@ -89,8 +90,9 @@ def test_one_yes_is_enough_for_all(machine: Path, answer: str) -> None:
     said = setup(machine, answer=answer)
     assert_listed(said)
     assert said.count(QUESTION) == 1
-    g_plus_plus, tools, linkers, pytorch, shells, browser = installed(machine)
+    g_plus_plus, tools, containers, linkers, pytorch, shells, browser = installed(machine)
     assert (g_plus_plus, tools) == ("g++", "git patch cmake unzip mmdebstrap")
+    assert containers == "skopeo umoci podman runc"
     assert (linkers, shells, browser) == ("clang lld mold", "fish", "chromium fonts-dejavu-core")
     assert {"libeigen3-dev", "pybind11-dev"} < set(pytorch.split())
 
@@ -108,14 +110,14 @@ def test_without_a_person_it_goes_on(machine: Path) -> None:
     said = setup(machine)
     assert_listed(said)
     assert QUESTION not in said
-    assert len(installed(machine)) == 6
+    assert len(installed(machine)) == 7
 
 
 def test_a_terminal_of_ci_is_no_person(machine: Path) -> None:
     said = setup(machine, answer="n\n", CI="true")
     assert_listed(said)
     assert QUESTION not in said
-    assert len(installed(machine)) == 6
+    assert len(installed(machine)) == 7
 
 
 def test_who_may_not_install_is_not_asked(machine: Path) -> None:
@@ -131,11 +133,11 @@ def test_what_can_not_be_installed_stops_nothing(machine: Path) -> None:
     said = setup(machine, FAILING="lld")
     assert "setup: that failed; tests that edit what these compilers and linkers make will skip" in said
     assert said.count("that failed") == 1
-    assert len(installed(machine)) == 6
+    assert len(installed(machine)) == 7
 
 
 def test_where_all_is_there_nothing_is_said(machine: Path) -> None:
-    tools = ("git", "patch", "cmake", "unzip", "mmdebstrap")
+    tools = ("git", "patch", "cmake", "unzip", "mmdebstrap", "skopeo", "umoci", "podman", "runc")
     for tool in ("c++", *tools, "clang", "ld.lld", "ld.mold", "fish", "google-chrome", "dpkg-query"):
         (machine / tool).write_text("#!/bin/sh\n")
         (machine / tool).chmod(0o755)

@@ -38,8 +38,8 @@ def test_a_stage_is_that_of_the_recipe_that_is_named(store: Store) -> None:
     assert find_place(store, "other:build[py311]").folder == work_folder(store, other.key)
     with pytest.raises(UsageError, match="ran for several recipes: one, other") as caught:
         find_place(store, "build[py311]")
-    assert caught.value.problems[0].hint == "name the recipe, too: 'other:build[py311]'"
-    with pytest.raises(UsageError, match="no record of a stage 'third:build"):
+    assert caught.value.problems[0].hint == "specify the recipe, too: 'other:build[py311]'"
+    with pytest.raises(UsageError, match="never run a stage 'third:build"):
         find_request(store, "third:build[py311]")
 
 

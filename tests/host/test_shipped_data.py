@@ -10,6 +10,7 @@ from axletree.backends.bounds import decode_bounds
 from axletree.backends.link_size import decode_link_sizes
 from axletree.core.errors import HostError, IntegrityError, Problem
 from axletree.core.shipped import Shipped, shipped_file, shipped_list
+from axletree.host.facts.names import decode_host_names
 from axletree.host.shipped_data import read_shipped, shipped_digest
 from axletree.package.libraries.policy import MANYLINUX_POLICIES, PLATFORM_POLICIES
 
@@ -53,8 +54,8 @@ def test_data_is_read_once() -> None:
     assert read_shipped(PLATFORM_POLICIES) is read_shipped(PLATFORM_POLICIES)
 
 
-@pytest.mark.parametrize("decode", [decode_bounds, decode_link_sizes])
+@pytest.mark.parametrize("decode", [decode_bounds, decode_host_names, decode_link_sizes])
 @pytest.mark.parametrize("data", [b"no toml", b"\xff", b"other = 1", b"n = " + b"1" * 5000])
 def test_a_damaged_table_is_told(decode: Callable[..., object], data: bytes) -> None:
-    with pytest.raises(IntegrityError, match=r"^table\.toml: not a valid table of "):
+    with pytest.raises(IntegrityError, match=r"^table\.toml: the file is not a valid table of "):
         decode(data, file="table.toml")

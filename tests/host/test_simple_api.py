@@ -129,7 +129,7 @@ def test_a_file_that_nothing_has_names_all_places_and_no_secret(server: Server, 
     assert "secret" not in text
     assert "does not exist" in text
     assert hashlib.sha256(other).hexdigest() in text
-    assert f"{server.address}/empty: no" in text
+    assert f"{server.address}/empty: not found" in text
     assert "hint: " in text
 
 

@@ -86,9 +86,9 @@ def test_clone_then_current_then_update(project: Project, into: Path) -> None:
 def test_a_missing_tag_is_an_error_that_names_the_nearest(project: Project, into: Path) -> None:
     reports = sync(project, into, ref="v1.0")
     assert states(reports) == {"torch": "failed", "vision": "failed"}
-    assert "no tag, branch or commit 'v1.0'" in said(reports["torch"])
+    assert "has no tag, branch or commit 'v1.0'" in said(reports["torch"])
     assert "did you mean v1?" in said(reports["torch"])
-    assert "was not synced" in said(reports["vision"])
+    assert "could not be synced" in said(reports["vision"])
     assert not (into / "torch").exists()
     sync(project, into)
     assert sync(project, into, ref="nothing-like-it")["torch"].state == "failed"
@@ -255,11 +255,11 @@ def test_pins_must_be_there_and_name_a_commit(project: Project, into: Path) -> N
     assert "instead of a commit or tag" in said(sync(project, into, ref="v2")["vision"])
     project.main.git("rm", "-q", "ci/vision.txt")
     project.main.commit("v3")
-    assert "the file does not exist at" in said(sync(project, into, ref="v3")["vision"])
+    assert "the file does not exist in commit" in said(sync(project, into, ref="v3")["vision"])
 
 
 def test_only_one_of_them(project: Project, into: Path) -> None:
-    assert "does not exist yet" in said(sync(project, into, only=["vision"])["vision"])
+    assert "is not checked out yet" in said(sync(project, into, only=["vision"])["vision"])
     sync(project, into)
     project.advance()
     assert states(sync(project, into, only=["vision"])) == {"vision": "current"}

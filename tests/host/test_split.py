@@ -63,7 +63,7 @@ def test_the_command_says_what_went_where(small: Path, tmp_path: Path) -> None:
     assert lines[0] == small.name
     assert lines[1].startswith("libtorch 7 files, ")
     assert lines[5:8] == [
-        "torch-split requires the others",
+        "torch-split requires the other packages",
         "dropped: 1 file, 10 B: test programs and their data",
         "no file matches rule 2, torch/lib/libaoti_custom_ops.so and 3 more",
     ]
@@ -211,8 +211,8 @@ def test_a_library_that_another_can_not_open_any_longer_is_an_error(small: Path,
     (problem,) = caught.value.problems
     assert problem.key == "libtorch/lib/libtorch_cuda.so"
     assert problem.message == (
-        "opens libtorch_cuda_linalg.so at run time, but cannot find it in libtorch_linalg/lib/libtorch_cuda_linalg.so: "
-        "the loader searches only libtorch/lib"
+        "the file opens libtorch_cuda_linalg.so at run time, but cannot find it in "
+        "libtorch_linalg/lib/libtorch_cuda_linalg.so: the loader searches only libtorch/lib"
     )
     assert not list(tmp_path.rglob("*.whl"))
 
@@ -228,7 +228,7 @@ def test_what_can_not_be_read_is_named(small: Path, tmp_path: Path, *, listed: b
     path.mkdir()
     with pytest.raises(HostError) as caught:
         split_wheel(small, rules, tmp_path)
-    assert str(caught.value) == f"{path}: cannot be read: Is a directory"
+    assert str(caught.value) == f"{path}: the file cannot be read: Is a directory"
 
 
 def test_trouble_while_unfinished_files_lie_there_is_not_blamed_on_the_folder(tmp_path: Path) -> None:
@@ -259,7 +259,7 @@ def test_a_library_that_no_rule_knows_does_not_slip_through(small: Path, tmp_pat
     copy.write_bytes(small.read_bytes())
     with zipfile.ZipFile(copy, "a") as archive:
         archive.writestr("torch/nn/libnew.so", b"\x7fELF")
-    with pytest.raises(IntegrityError, match=r"not matched by any rule: torch/nn/libnew\.so"):
+    with pytest.raises(IntegrityError, match=r"no rule matches a file: torch/nn/libnew\.so"):
         split_wheel(copy, load_split_rules(None, wheel=copy), tmp_path / "out")
 
 

@@ -143,7 +143,7 @@ def test_a_package_that_no_page_of_the_channel_names(small: Path, tmp_path: Path
     assert sorted(json.loads(page.read_text())["packages.conda"]) == sorted(path.name for path in first.files)
     page.unlink()
     first.files[0].write_bytes(b"junk")
-    with pytest.raises(PublishError, match="is already in the channel with different content"):
+    with pytest.raises(PublishError, match="the package is already in the channel with different content"):
         conda_split(small, tmp_path / "out")
 
 

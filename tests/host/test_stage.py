@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from axletree.app.storekeeping import sweep_store
 from axletree.core.errors import HostError, IntegrityError, StageError
 from axletree.core.events import Event, MemorySampled, StageFinished, StageProgress
 from axletree.core.findings import Finding
 from axletree.core.records import Grant, LocalFacts
 from axletree.core.setting import StageSetting
+from axletree.disk import has_room_behind
 from axletree.execute.context import Context, Outcome
 from axletree.execute.process import check_program
-from axletree.execute.stage import log_file, work_folder
+from axletree.execute.stage import log_file, trim_logs, work_folder
 from axletree.store.store import Store
 from support.elfs import need
 from support.requests import MadeUpContext, MadeUpFacts, MadeUpParameters, request_of, run_request
@@ -196,6 +198,27 @@ def test_a_full_disk_is_told_whatever_the_log_says_last(
     assert "error: no space left on" in text[len("".join(lines)) :]
     status = log.stat()
     assert status.st_blocks * 512 < status.st_size + 8192  # the room that was kept is given back
+
+
+@pytest.mark.parametrize("size", [600_000, 3_000_000])
+def test_a_disk_that_fills_up_in_mid_compile_is_told_when_the_room_of_the_log_is_used_up(
+    size: int, full: Callable[[Path], None], tmp_path: Path
+) -> None:
+    store = Store.open(tmp_path / "store")
+
+    def action(context: Context) -> Outcome:
+        full(context.work)
+        script = f"yes 'cc -O2 -c one.c -o one.o' | head -c {size}"
+        tell = {"log": context.log, "progress": context.progress, "what": "the build"}
+        check_program(["sh", "-c", script], cwd=context.work, env={"PATH": os.environ["PATH"]}, **tell)  # type: ignore[arg-type]
+        raise AssertionError("the log took more than the disk has")
+
+    done, events = run_request(store, REQUEST, action)
+    told = finish(events)
+    assert not done
+    assert told.exit_code == 3
+    assert re.match(rf"no space left on {store.root}: ", told.message or ""), told.message
+    assert log_file(store, REQUEST.key).read_text().count("cc -O2 -c one.c") > 1000, "what came before is kept"
 
 
 def test_a_program_on_a_full_disk(full: Callable[[Path], None], tmp_path: Path) -> None:
@@ -430,6 +453,24 @@ def test_when_the_first_is_killed_the_second_takes_over(racers: Any, store: Stor
     assert second.communicate("go on\n", timeout=60)[0] == "done\n"
     assert (tmp_path / "runs").read_text() == "one\none\n"
     assert store.get_record(REQUEST.key) is not None
+
+
+def test_room_that_a_killed_stage_kept_behind_its_log_is_given_back(racers: Any, store: Store) -> None:
+    store.put_request(REQUEST)
+    log = log_file(store, REQUEST.key)
+    running = racers()
+    assert [said(running), said(running)] == ["begun", "running"]
+    if not has_room_behind(log):
+        pytest.skip("this file system keeps no room behind a file")
+    assert trim_logs(store) == 0, "it is still being written"
+    assert has_room_behind(log)
+    running.kill()
+    running.wait()
+    before = log.read_bytes()
+    sweep_store(store)
+    assert not has_room_behind(log)
+    assert log.read_bytes() == before
+    assert trim_logs(store) == 0
 
 
 def test_the_folder_has_the_same_path_on_each_attempt(store: Store) -> None:

@@ -143,7 +143,7 @@ def test_what_would_be_empty_is_refused_by_name(tmp_path: Path, wheel: Path) -> 
     assert "code for sm_80, sm_90, compute_90 does not run on 75" in str(error.value)
     assert not out.exists()
     text = run(wheel, "--arch", "75", "--allow-missing", "--cuda", "12.8", "--out", out)
-    assert "had no code for that GPU to begin with" in text
+    assert "already lacked code for that GPU" in text
     assert (out / f"demo-1.0-{TAG}-cu128_sm75.whl").exists()
 
 
@@ -154,7 +154,7 @@ def test_a_wheel_without_gpu_code_is_a_clear_answer(tmp_path: Path) -> None:
         run(path, "--arch", "90")
     with pytest.raises(UsageError, match="either --arch"):
         run(path)
-    with pytest.raises(UsageError, match="is not a GPU architecture"):
+    with pytest.raises(UsageError, match="unknown GPU architecture"):
         run(path, "--arch", "hopper")
 
 
@@ -184,7 +184,7 @@ def test_offload_bundles_become_variants_for_amd(tmp_path: Path) -> None:
         ("gfx90a_no_xnack", ["amd :: gfx_arch :: gfx90a"]),
         ("gfx1030", ["amd :: gfx_arch :: gfx1030"]),
     ]
-    with pytest.raises(UsageError, match="no code for the vendor of 90"):
+    with pytest.raises(UsageError, match="none for GPUs from the vendor of 90"):
         run(path, "--arch", "90", "--out", tmp_path / "out")
 
 

@@ -82,9 +82,8 @@ def index(folder: Path, *wheels: Path) -> str:
     return folder.as_uri()
 
 
-@pytest.mark.parametrize("installer", ["uv", "pip"])
 def test_an_environment_holds_exactly_its_lock(
-    tmp_path: Path, interpreter: Interpreter, cache: Path, lock_folder: Path, installer: str
+    tmp_path: Path, interpreter: Interpreter, cache: Path, lock_folder: Path
 ) -> None:
     venv = tmp_path / "made" / "venv"
     create_venv(
@@ -93,7 +92,6 @@ def test_an_environment_holds_exactly_its_lock(
         uv_cache=cache,
         environ=os.environ | {"PIP_INDEX_URL": "https://nowhere.example", "UV_INDEX_URL": "https://nowhere.example"},
         lock_folder=lock_folder,
-        installer=installer,  # type: ignore[arg-type]
     )
     assert installed(venv) == {"tiny-one": "1.0+cpu", "tiny-two": "2.0"}
     assert run(venv, "import tiny_one; print(tiny_one.version)") == "1.0+cpu"
@@ -188,9 +186,8 @@ def test_an_empty_lock_gives_an_empty_environment(tmp_path: Path, interpreter: I
     assert installed(tmp_path / "v") == {}
 
 
-@pytest.mark.parametrize("installer", ["uv", "pip"])
 def test_a_wheel_that_is_not_the_locked_one_is_refused(
-    tmp_path: Path, interpreter: Interpreter, lock_folder: Path, installer: str
+    tmp_path: Path, interpreter: Interpreter, lock_folder: Path
 ) -> None:
     write_wheel(lock_folder, "tiny-two", "2.0", body="other = 1\n")
     with pytest.raises(IntegrityError, match=r"(?i)hash"):
@@ -200,7 +197,6 @@ def test_a_wheel_that_is_not_the_locked_one_is_refused(
             uv_cache=tmp_path / "cache",
             environ=os.environ,
             lock_folder=lock_folder,
-            installer=installer,  # type: ignore[arg-type]
         )
     assert {path.name for path in tmp_path.iterdir()} <= {"cache", "cache-wheels", "locked"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from axletree.recipe.parse import parse_recipe
 from axletree.recipe.properties import DataFile, data_names
 from axletree.recipe.target import resolve
 from support import ferry, kept, shaped, tiny, tug, wagon
-from support.recipes import SMALL
+from support.recipes import SMALL, shipped_defaults
 from support.requests import MADE_UP, NOTHING, request_of
 from support.structs import structs_in, values_of
 from support.targets import MANY, SURROUNDINGS, inputs_of, plan_of, recipe_texts
@@ -54,12 +55,12 @@ each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name_
 
 def shipped_plan(path: Path) -> Plan:
     text = path.read_text("utf-8")
-    files = [path.parent / name for name in data_names(text, path.name)]
+    files = [path.parent / name for name in data_names(tomllib.loads(text))]
     data = [
         DataFile(name=str(file.relative_to(path.parent)), filename=file.name, text=file.read_text("utf-8"))
         for file in files
     ]
-    recipe = parse_recipe(text, filename=path.name, data=data)
+    recipe = parse_recipe(text, filename=path.name, data=data, defaults=shipped_defaults(path))
     variants = tuple(expand(recipe))
     targets = [resolve(recipe, variant) for variant in variants[:: -(-len(variants) // VARIANTS)]]
     return build_plan(targets, inputs_of(targets), label=lambda values: variant_id(values, recipe.axes))

@@ -32,9 +32,9 @@ def test_else_the_first_table_is() -> None:
         ('[checkouts.a]\ngit = "ext::sh -c x"\nref = "x"', 7, "must begin with https:// or file://"),
         ('[checkouts.a]\ngit = "https://u:p@h.example/a"\nref = "x"', 7, "a user name or password"),
         ('[checkouts.a]\ngit = "https://h.example/a"\nref = "-x"', 8, "cannot be empty or start with '-'"),
-        ('[checkouts.a]\ngit = "https://h.example/a"\npin = "../x"', 8, "must be a path inside the folder"),
+        ('[checkouts.a]\ngit = "https://h.example/a"\npin = "../x"', 8, "must be a relative path inside the folder"),
         ('[checkouts.a]\ngit = "https://h.example/a"\nref = "x"\nfolder = "torch/a"', 9, "overlaps"),
-        ('[checkouts.torch]\ngit = "https://h.example/a"\nref = "x"', 6, "already has that name"),
+        ('[checkouts.torch]\ngit = "https://h.example/a"\nref = "x"', 6, "already has this name"),
         ('[checkouts.a]\ngit = "https://h.example/a"\nref = "{gpu}"', 8, "gpu"),
     ],
 )

@@ -152,7 +152,7 @@ def test_damaged_lines_are_told_with_their_numbers() -> None:
 
 
 def test_another_file_is_told_in_one_sentence_and_much_damage_in_few() -> None:
-    with pytest.raises(IntegrityError, match=r"^L:1: not a CMake cache: no line has the form"):
+    with pytest.raises(IntegrityError, match=r"^L:1: the file is not a CMake cache: no line has the form"):
         parse_cache("project(x)\n" * 1000, file="L")
     with pytest.raises(IntegrityError) as caught:
         parse_cache("A:BOOL=ON\n" + "?\n" * 1000, file="C")

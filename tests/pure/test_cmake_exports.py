@@ -147,10 +147,10 @@ def test_targets_that_nobody_defines_are_errors_unless_they_are_looked_for() -> 
 def test_files_that_are_gone_are_errors() -> None:
     where = tree()
     moved = {path: new for path, new in where.moved.items() if "libc10" not in path}
-    missing = "refers to torch/lib/libc10.so.2.6.0, which is not in the tree"
+    missing = "the file refers to torch/lib/libc10.so.2.6.0, which is not in the tree"
     assert problems(FILES, replace(where, moved=moved)) == [f"{RELEASE}:4 {missing}", f"{RELEASE}:7 {missing}"]
     dropped = problems(FILES, replace(where, moved=moved, dropped=("torch/lib/libc10.so.2.6.0",)))
-    assert dropped[0] == f"{RELEASE}:4 refers to torch/lib/libc10.so.2.6.0, which `drop` removes"
+    assert dropped[0] == f"{RELEASE}:4 the file refers to torch/lib/libc10.so.2.6.0, which `drop` removes"
 
 
 def test_static_libraries_keep_what_they_link_to() -> None:
@@ -165,5 +165,5 @@ def test_static_libraries_keep_what_they_link_to() -> None:
 def test_other_cmake_files_are_left_alone() -> None:
     other = {CONFIG: 'set(X "/usr/lib/libonnx.so")\nset_target_properties(x PROPERTIES A "/usr")\n'}
     assert adapt_exports(other, tree()).texts == {}
-    with pytest.raises(IntegrityError, match=r"Caffe2Config.cmake:1: is not a CMake file"):
+    with pytest.raises(IntegrityError, match=r"Caffe2Config.cmake:1: the file is not a valid CMake file"):
         adapt_exports({CONFIG: "set("}, tree())

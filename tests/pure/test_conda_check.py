@@ -94,7 +94,7 @@ def test_packages_that_hold_the_same_path() -> None:
     three = scanned(demo(name="third"), [text("include/pybind11.h"), text("bin/t"), text("x")])
     found = clobbers([one, two, three])
     assert [issue.path for issue in found] == ["bin/t", "include/pybind11.h", "site-packages/a.py", "x"]
-    assert found[-1].detail == f"is also in {one.filename}, as a folder"
+    assert found[-1].detail == f"the path is a folder in another package: {one.filename}"
     assert clobbers([one]) == ()
 
 
@@ -192,6 +192,12 @@ DAMAGED = {
 def test_damaged_archives_are_refused(data: bytes) -> None:
     with pytest.raises(IntegrityError, match=r"demo-1\.0"):
         scan_conda(data, filename=NAME)
+
+
+def test_a_later_format_is_told_with_the_version_that_is_read() -> None:
+    message = "metadata.json: unsupported archive: conda_pkg_format_version is 3, but only version 2 is supported"
+    with pytest.raises(IntegrityError, match=message):
+        scan_conda(DAMAGED["version 3"], filename=NAME)
 
 
 @pytest.mark.parametrize("data", [b"", b"BZh9", old_package()[:-20], old_package() + b"x", b"x" * 50])

@@ -161,13 +161,13 @@ def test_a_package_of_one_platform_for_every_python() -> None:
 @pytest.mark.parametrize(
     ("tags", "options", "message"),
     [
-        ("cp312-cp312-manylinux_2_28_x86_64", {}, "is not for Python 3.11"),
-        ("cp311-cp311-manylinux_2_28_x86_64", {"python": None}, "is not for all Python versions"),
+        ("cp312-cp312-manylinux_2_28_x86_64", {}, "does not support Python 3.11"),
+        ("cp311-cp311-manylinux_2_28_x86_64", {"python": None}, "does not support all Python versions"),
         ("cp311-cp311-manylinux_2_28_x86_64", {"subdir": "noarch"}, "contains machine code"),
-        ("cp311-cp311-manylinux_2_28_x86_64", {"python": "3.11t"}, "is not for Python 3.11t"),
+        ("cp311-cp311-manylinux_2_28_x86_64", {"python": "3.11t"}, "does not support Python 3.11t"),
         ("cp311-cp311-win_amd64", {"subdir": "win-64"}, "they have a different layout"),
-        ("cp311-cp311-musllinux_1_2_x86_64", {}, "cannot become a package for linux-64"),
-        ("py2-none-any", {}, "is not for Python 3.11"),
+        ("cp311-cp311-musllinux_1_2_x86_64", {}, "cannot be converted to a conda package for linux-64"),
+        ("py2-none-any", {}, "does not support Python 3.11"),
     ],
 )
 def test_what_does_not_fit_is_refused(tags: str, options: dict[str, object], message: str) -> None:

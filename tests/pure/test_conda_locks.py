@@ -76,7 +76,7 @@ def test_what_is_no_lock_is_said_with_what_to_do(text: str) -> None:
         "conda-lock.test.toml",
         "remove the file and run `axletree env create` again",
     )
-    assert problem.message.startswith("is not a valid lock of a conda environment: ")
+    assert problem.message.startswith("the file is not a valid lock of a conda environment: ")
 
 
 def test_digests_that_a_channel_does_not_tell_are_left_out() -> None:

@@ -44,7 +44,7 @@ def test_file_names(extension: str) -> None:
 
 @pytest.mark.parametrize("name", ["a-1.0.conda", "a-1.0-h_0.zip", "a-1.0-h_0", ".conda"])
 def test_what_is_no_file_name(name: str) -> None:
-    with pytest.raises(IntegrityError, match="not a valid conda package file name"):
+    with pytest.raises(IntegrityError, match="the file name is not valid for a conda package"):
         parse_conda_name(name)
 
 
@@ -117,7 +117,7 @@ def test_a_table_is_read_or_refused() -> None:
         "numpy", "pytorch", "many", "other"
     ]  # fmt: skip
     for wrong in (b"same = 3", b"\xff", b"names = []", b"same = []\nmore = 1\n[names]"):
-        with pytest.raises(IntegrityError, match="not a valid table of names"):
+        with pytest.raises(IntegrityError, match="the file is not a valid table of names"):
             parse_names(wrong, file="names.toml")
 
 
@@ -171,5 +171,5 @@ def test_platform_tags(platforms: list[str], subdir: str, expected: tuple[str, .
     ],
 )
 def test_another_system_is_refused(platform: str, subdir: str) -> None:
-    with pytest.raises(IntegrityError, match=f"cannot become a package for {subdir}"):
+    with pytest.raises(IntegrityError, match=f"cannot be converted to a conda package for {subdir}"):
         platform_depends([platform], subdir)

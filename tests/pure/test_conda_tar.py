@@ -93,7 +93,7 @@ HOSTILE = {
     "cut off in a header": PLAIN[:100],
     "cut off in content": PLAIN[: BLOCK + 1],
     "without an end": PLAIN[: 2 * BLOCK],
-    "continues after its end marker": PLAIN + b"x",
+    "has data after its end marker": PLAIN + b"x",
     "hidden behind one empty block": PLAIN[: 2 * BLOCK] + bytes(BLOCK) + PLAIN,
     "wrong checksum": changed(PLAIN, 0, b"b", mend=False),
     "an invalid number": changed(PLAIN, 124, b"99999999999\0"),

@@ -158,7 +158,7 @@ def test_a_prefix_in_a_binary_is_an_error_unless_somebody_looked() -> None:
 
 def test_a_short_prefix_in_a_binary_is_an_error() -> None:
     package = demo(placeholder="/short/prefix", binary_prefix=("**",))
-    with pytest.raises(IntegrityError, match="a prefix of 13 bytes; a binary file needs 255"):
+    with pytest.raises(IntegrityError, match="a prefix of 13 bytes, but a binary file needs 255"):
         conda_bytes(package, [text("lib/a.so", b"\0/short/prefix\0")])
     assert fnmatch.fnmatchcase("lib/a.so", "*")
     conda_bytes(package, [text("etc/a", b"/short/prefix\n")])
@@ -197,12 +197,12 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
 
 
 def test_a_file_that_is_not_as_long_as_it_said_stops_all() -> None:
-    with pytest.raises(IntegrityError, match="was declared with 5 bytes, but has 3"):
+    with pytest.raises(IntegrityError, match="has 3 bytes, but was declared with 5"):
         conda_bytes(demo(), [CondaFile(path="a", data=lambda: [b"abc"], size=5)])
 
 
 def test_what_the_writer_makes_can_not_be_given() -> None:
-    with pytest.raises(IntegrityError, match="which Axletree creates itself"):
+    with pytest.raises(IntegrityError, match="Axletree creates this file itself"):
         conda_bytes(demo(info=(text("index.json", b"{}"),)), [])
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from functools import cache
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from axletree.check.diagnosis.bringers import BRINGERS, decode_bringers
 from axletree.check.diagnosis.decode import FAILURE_KINDS, decode_kinds
 from axletree.check.diagnosis.engine import Diagnosis, Engine
 from axletree.check.diagnosis.generic import GENERIC_KINDS
@@ -21,6 +24,9 @@ from axletree.package.libraries.providers import LIBRARY_PROVIDERS
 from axletree.report.diagnosis import LogReport
 from axletree.view.diagnosis import diagnosis_text
 from support.logs import good_log
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 HEADER = "src/io.c:3:10: fatal error: zstd.h: No such file or directory"
 NINJA = f"""\
@@ -38,7 +44,9 @@ ninja: build stopped: subcommand failed.
 
 @cache
 def engine() -> Engine:
-    return Engine(read_shipped(FAILURE_KINDS), providers=read_shipped(LIBRARY_PROVIDERS))
+    return Engine(
+        read_shipped(FAILURE_KINDS), providers=read_shipped(LIBRARY_PROVIDERS), bringers=read_shipped(BRINGERS)
+    )
 
 
 def diagnose(text: str | bytes) -> Diagnosis:
@@ -357,6 +365,15 @@ samples = ["x"]
 
 
 @pytest.mark.parametrize(
+    "text", ['headers = { "zlib.h" = ["zlib1g-dev"] }', 'symbols = [["(", "torch"]]', "packages = {}"]
+)
+def test_a_table_of_packages_in_another_form_is_refused(text: str) -> None:
+    with pytest.raises(IntegrityError, match=r"the file is not a valid table of packages") as caught:
+        decode_bringers(text.encode(), file="bringers.toml")
+    assert caught.value.problems[0].file == "bringers.toml"
+
+
+@pytest.mark.parametrize(
     ("pattern", "texts"),
     [
         ("abc", (("abc",),)),
@@ -420,4 +437,49 @@ def test_a_last_word_of_an_error_outweighs_what_went_well_before() -> None:
 def test_the_library_that_a_linker_misses(line: str, library: str) -> None:
     root = diagnose(f"{line}\ncollect2: error: ld returned 1 exit status\n").findings[0]
     assert root.rule == "link/library-not-found"
-    assert root.cause.startswith(f"{library} is not in any folder that the linker searches")
+    assert root.cause.startswith(f"The library {library} is not in any folder that the linker searches")
+
+
+LISTS = re.compile(r"(?:ldd|ls|grep|find|readelf|nm|type|ldconfig -p|cat|strings|env|python -m pip (?:list|show)) ")
+PURPOSE = re.compile(r"(?i)\b(?:to|if|check|find|look|search|then) [^.]*:$")
+
+
+def advice() -> Iterator[tuple[str, str, list[str]]]:
+    """(kind, line of text, the commands that follow it) of all fixes."""
+    for kind in read_shipped(FAILURE_KINDS):
+        lines = kind.fix.strip().splitlines()
+        for number, line in enumerate(lines):
+            commands = list(itertools.takewhile(lambda each: each.startswith("$ "), lines[number + 1 :]))
+            if commands and not line.startswith("$ "):
+                yield kind.id, line, [each.removeprefix("$ ") for each in commands]
+
+
+def test_commands_that_only_list_are_called_that() -> None:
+    wrong = [
+        (kind, line)
+        for kind, line, commands in advice()
+        if all(LISTS.match(each) and "xargs" not in each and "-exec" not in each for each in commands)
+        and not PURPOSE.search(line.rpartition(". ")[2])
+    ]
+    assert wrong == []
+
+
+def test_another_torch_replaces_the_one_that_is_installed() -> None:
+    installs = [each for _, _, commands in advice() for each in commands if "pip install" in each and "/whl/" in each]
+    assert len(installs) > 5
+    assert [each for each in installs if "--force-reinstall" not in each] == []
+
+
+@pytest.mark.parametrize(
+    "kind", ["configure/tool-entry-broken", "configure/cmake-missing", "configure/build-program-missing"]
+)
+def test_tools_are_installed_where_an_isolated_build_finds_them(kind: str) -> None:
+    fix = next(each.fix for each in read_shipped(FAILURE_KINDS) if each.id == kind)
+    assert "`requires` in [build-system]" in fix.partition("$ ")[0]
+
+
+def test_an_old_driver_gets_a_build_that_it_can_run() -> None:
+    fix = next(
+        each.fix for each in read_shipped(FAILURE_KINDS) if "cudaGetDeviceCount returned 35" in "".join(each.samples)
+    ).splitlines()
+    assert any("only CUDA 11" in line and "/whl/cu118" in follows for line, follows in itertools.pairwise(fix))

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 import pytest
 
+from axletree.check.diagnosis.bringers import BRINGERS
 from axletree.check.diagnosis.decode import FAILURE_KINDS
 from axletree.check.diagnosis.engine import Diagnosis, Engine
+from axletree.check.diagnosis.enrich import enrich
 from axletree.check.diagnosis.host import with_host
 from axletree.check.host.examined import Examined, Wish
 from axletree.check.rules.host.all import HOST_RULES
 from axletree.check.rules.host.sample import BOUNDS, GIB, on
 from axletree.host.shipped_data import read_shipped
+from axletree.package.libraries.providers import Provider
 from axletree.report.diagnosis import LogReport
 from axletree.view.diagnosis import diagnosis_text
 
@@ -84,3 +89,29 @@ def test_only_the_root_cause_is_asked_about() -> None:
 def test_a_log_without_findings_stays_so() -> None:
     diagnosis = diagnose("Successfully built x-1.0-py3-none-any.whl\n")
     assert with_host(diagnosis, Examined(host=TIGHT.host, wish=Wish(), bounds=BOUNDS)) == diagnosis
+
+
+@pytest.mark.parametrize(
+    ("groups", "commands"),
+    [
+        ({"library": "libshared.so.1"}, ["$ python -m pip install 'one'", "$ python -m pip install 'other'"]),
+        (
+            {"library": "libshared.so.1", "header": "zlib.h"},
+            ["$ python -m pip install 'one'", "$ python -m pip install 'other'", "$ apt-get install zlib1g-dev"],
+        ),
+        ({"library": "libsndfile.so.1", "header": "zlib.h"}, ["$ apt-get install zlib1g-dev"]),
+    ],
+)
+def test_fixes_for_several_reasons_are_lines_of_their_own(groups: dict[str, str], commands: list[str]) -> None:
+    providers = [Provider(name=name, distributions=(name,), sonames=("libshared.so*",)) for name in ("one", "other")]
+    _, fix = enrich(groups, specific=0, providers=providers, bringers=read_shipped(BRINGERS))
+    lines = fix.splitlines()
+    assert not [command for command in commands if command not in lines], fix
+    assert not [line for line in lines if "$ " in line.removeprefix("$ ")]
+
+
+def test_no_finding_of_any_sample_runs_its_fixes_together() -> None:
+    found = [finding for kind in KINDS for sample in kind.samples for finding in diagnose(sample).findings]
+    assert len(found) > 100
+    lines = [line for finding in found for line in (finding.fix or "").splitlines()]
+    assert not [line for line in lines if re.search(r"(?<=[^\s'\"`(])\$ (apt-get|python|pip|conda|export) ", line)]

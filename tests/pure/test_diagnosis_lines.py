@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axletree.check.diagnosis.decode import FAILURE_KINDS
-from axletree.check.diagnosis.engine import Engine, cause_lines
+from axletree.check.diagnosis.engine import Engine, cause_lines, error_line
 from axletree.check.diagnosis.log import BinaryLogError
 from axletree.host.shipped_data import read_shipped
 
@@ -238,6 +238,57 @@ ERROR test_x.py
 """,
         ("E   ImportError: /v/_scatter_cpu.so: undefined symbol: _ZN3c105ErrorE",),
     ),
+    "pytest: a module that a test file needs": (
+        """\
+==================================== ERRORS ====================================
+_______________________ ERROR collecting tests/test_x.py _______________________
+ImportError while importing test module '/w/tests/test_x.py'.
+tests/test_x.py:1: in <module>
+    import einops
+E   ModuleNotFoundError: No module named 'einops'
+=========================== short test summary info ============================
+ERROR tests/test_x.py
+!!!!!!!!!!!!!!!!!!!! Interrupted: 1 error during collection !!!!!!!!!!!!!!!!!!!!
+=============================== 1 error in 0.10s ===============================
+""",
+        ("E   ModuleNotFoundError: No module named 'einops'", "ERROR tests/test_x.py"),
+    ),
+    "pytest: a file that it cannot read": (
+        """\
+==================================== ERRORS ====================================
+__________________________ ERROR collecting test_c.py __________________________
+E     File "/w/test_c.py", line 1
+E       x = (
+E           ^
+E   SyntaxError: '(' was never closed
+=========================== short test summary info ============================
+ERROR test_c.py
+=============================== 1 error in 9.38s ===============================
+""",
+        (
+            'E     File "/w/test_c.py", line 1',
+            "E       x = (",
+            "E           ^",
+            "E   SyntaxError: '(' was never closed",
+            "ERROR test_c.py",
+        ),
+    ),
+    "pytest: the setup of a test": (
+        """\
+==================================== ERRORS ====================================
+_________________________ ERROR at setup of Some.test_a ________________________
+file /w/test_a.py, line 1
+  def test_a(nofix):
+E       fixture 'nofix' not found
+>       use 'pytest --fixtures [testpath]' for help on them.
+
+/w/test_a.py:1
+=========================== short test summary info ============================
+ERROR test_a.py::Some::test_a[1-2]
+=============================== 1 error in 9.00s ===============================
+""",
+        ("E       fixture 'nofix' not found", "ERROR test_a.py::Some::test_a[1-2]"),
+    ),
     "unittest": (
         """\
 ======================================================================
@@ -445,6 +496,20 @@ def test_the_line_that_names_the_cause(name: str) -> None:
 def test_lines_may_end_as_on_windows(name: str) -> None:
     log, cause = LOGS[name]
     assert root_cause(line + "\r\n" for line in log.splitlines()) == cause
+
+
+@pytest.mark.parametrize(
+    ("log", "line"),
+    [
+        ("a\nx.c:3:10: fatal error: mkl.h: No such file or directory\nmake: *** [x.o] Error 1\n", "x.c:3:10: fatal "),
+        ("a\nb\ngizmo: error: no gizmo\nc\n", "gizmo: error: no gizmo"),
+        ("checking for missing files\ngizmo: error: no gizmo\nFAILED: gizmo\n", "gizmo: error: no gizmo"),
+        ("a\nb\nc\n", None),
+    ],
+)
+def test_the_one_line_that_names_the_error(log: str, line: str | None) -> None:
+    found = error_line(engine().diagnose([log.encode()]))
+    assert found == line if line is None else (found or "").startswith(line)
 
 
 def test_a_log_of_something_that_works_has_none() -> None:

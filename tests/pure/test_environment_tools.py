@@ -252,7 +252,7 @@ def test_pixi_toml() -> None:
     ("keys", "message"),
     [
         ('provider = "conda"', "needs channels"),
-        ('channels = ["x"]', "venv has no channels"),
+        ('channels = ["x"]', "provider 'venv' does not use channels"),
         ('provider = "system"\nrequires = ["x"]', "uses the host as it is"),
         ('provider = "conda"\nchannels = ["x"]\ntoolkit = "{nope}"', "nope"),
         ('provider = "docker"', "provider"),

@@ -26,18 +26,18 @@ NEWER = f"update Axletree, or {REMAKE}"
 @pytest.mark.parametrize(
     ("found", "known", "message", "hint"),
     [
-        (2, 1, "has format 2, from a newer version of Axletree; this version supports 1", NEWER),
-        (0, 1, "has format 0, from an older version of Axletree; this version supports 1", REMAKE),
+        (2, 1, "the file has format 2, which a newer version of Axletree wrote; this version supports 1", NEWER),
+        (0, 1, "the file has format 0, which an older version of Axletree wrote; this version supports 1", REMAKE),
         (
             "1.10",
             "1.9",
-            "has format 1.10, from a newer version of Axletree; this version supports 1.9",
+            "the file has format 1.10, which a newer version of Axletree wrote; this version supports 1.9",
             NEWER,
         ),
-        ("x", "1", "has a format that Axletree does not recognize: 'x'", REMAKE),
-        (True, 1, "has a format that Axletree does not recognize: True", REMAKE),
-        (None, 1, "has a format that Axletree does not recognize: None", REMAKE),
-        ("9" * 99, "1", f"has a format that Axletree does not recognize: '{'9' * 39}", REMAKE),
+        ("x", "1", "the file has a format that Axletree does not recognize: 'x'", REMAKE),
+        (True, 1, "the file has a format that Axletree does not recognize: True", REMAKE),
+        (None, 1, "the file has a format that Axletree does not recognize: None", REMAKE),
+        ("9" * 99, "1", f"the file has a format that Axletree does not recognize: '{'9' * 39}", REMAKE),
     ],
 )
 def test_which_version_wrote_it_and_what_to_do(found: object, known: int | str, message: str, hint: str) -> None:
@@ -56,7 +56,11 @@ def _description(data: bytes) -> None:
 
 
 READERS: list[tuple[Callable[[str], object], str, str]] = [
-    (lambda text: parse_recipe(text, filename="f"), 'name = 3\n\nschema = 2\nnew-key = ""\n', "write it for format 1"),
+    (
+        lambda text: parse_recipe(text, filename="f"),
+        'name = 3\n\nschema = 2\nnew-key = ""\n',
+        "rewrite the recipe for format 1",
+    ),
     (lambda text: parse_lock(text, file="f"), 'lock-version = "2.0"\nnew-key = ""\n', "run `axletree lock RECIPE`"),
     (
         lambda text: parse_conda_lock(text, file="f"),
@@ -73,7 +77,7 @@ def test_a_file_of_a_newer_version_is_one_problem(read: Callable[[str], object],
     with pytest.raises(AxletreeError) as raised:
         read(text)
     (problem,) = raised.value.problems
-    assert "from a newer version of Axletree; this version supports " in problem.message
+    assert "a newer version of Axletree wrote; this version supports " in problem.message
     assert problem.file
     assert (problem.hint or "").startswith("update Axletree, or ")
     assert hint in (problem.hint or "")
@@ -85,14 +89,14 @@ def test_a_file_of_an_older_version_is_one_problem(read: Callable[[str], object]
     with pytest.raises(AxletreeError) as raised:
         read(old)
     (problem,) = raised.value.problems
-    assert "from an older version of Axletree; this version supports " in problem.message
+    assert "an older version of Axletree wrote; this version supports " in problem.message
     assert hint in (problem.hint or "")
 
 
 def test_a_recipe_of_another_version_says_in_which_line() -> None:
     with pytest.raises(AxletreeError) as raised:
         parse_recipe("name = 3\n\nschema = 2\n", filename="r.toml")
-    assert str(raised.value).startswith("r.toml:3: schema: has format 2, ")
+    assert str(raised.value).startswith("r.toml:3: schema: the file has format 2, ")
 
 
 def test_what_is_no_number_is_a_fault_beside_others() -> None:

@@ -62,7 +62,7 @@ def test_a_missing_architecture_names_its_libraries_and_what_there_is() -> None:
     facts = gpu_sample(gpu_library("sm_80"), gpu_library("sm_80", "sm_86"), archs=("9.0",))
     (found,) = [finding for finding in apply_rules(GPU_RULES, facts) if finding.severity == "error"]
     assert found.rule == "dist/gpu-arch-missing"
-    assert "and 1 more file have no code that runs on sm_90" in found.message
+    assert "and 1 other have no code that runs on sm_90" in found.message
     assert "the code is for sm_80, sm_86" in found.message
     assert len(found.evidence) == 2
 

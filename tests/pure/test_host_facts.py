@@ -39,14 +39,14 @@ def test_fields_of_newer_versions_are_passed_over() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "does not contain host facts"),
-        (b"\xff\xfe", "does not contain host facts"),
-        (b"[]", "does not contain host facts"),
-        (b'{"cpu": {}}', "does not contain host facts"),
+        (b"", "the file does not contain host facts"),
+        (b"\xff\xfe", "the file does not contain host facts"),
+        (b"[]", "the file does not contain host facts"),
+        (b'{"cpu": {}}', "the file does not contain host facts"),
         (b"taken 2026-11-29T01:40:33Z by axletree 0.1.0\n", "it is not a JSON object"),
         (b'{"schema": 1, "command": "plan", "version": "1", "result": {"recipe": "x"}}', "report from `axletree plan`"),
         (b'{"schema": 1, "cpu": {"cores": "two"}}', "cpu.cores"),
-        (b'{"schema": 99}', "has format 99, from a newer version of Axletree"),
+        (b'{"schema": 99}', "has format 99, which a newer version of Axletree wrote"),
     ],
 )
 def test_other_files_are_refused(data: bytes, message: str) -> None:

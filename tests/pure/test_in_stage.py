@@ -121,6 +121,19 @@ def test_a_test_has_no_variables_of_its_own() -> None:
     assert fix_in_stage(text, SETTINGS["other"]) == ""
 
 
+def test_the_command_that_locks_is_that_of_the_run() -> None:
+    command = "axletree lock sorting --set axes.python=3.12 -v py312"
+    setting = msgspec.structs.replace(STAGE, lock=command)
+    assert f"$ {command}" in fix_in_stage("Install it:\n$ python -m pip install numpy", setting).splitlines()
+    assert f"$ {command}" in fix("/env/bin/python: No module named pip\n", setting)
+    key = "environments.build.requires"
+    set_by_call = msgspec.structs.replace(setting, files={key: f"--set {key}"}, lines={})
+    assert fix_in_stage("Install it:\n$ python -m pip install numpy", set_by_call).splitlines() == [
+        "Install it:",
+        f'Add "numpy" to {key} in --set {key}.',
+    ]
+
+
 def test_packages_become_requirements_and_conda_goes_with_its_sentence() -> None:
     text = (
         "Install it:\n$ python -m pip install 'numpy<2' --no-deps\nIn a conda environment:\n$ conda install -c x numpy"
@@ -196,11 +209,11 @@ def test_fewer_jobs_are_a_matter_of_resources() -> None:
 def test_a_stage_that_downloads_is_told_that_it_has_no_network() -> None:
     found = first(NO_HOST, STAGE)
     assert found.rule == "fetch/name-resolution"
-    assert found.message == "The build downloads something, and stages have no network"
-    assert "It asked for https://github.com/zeromq/libzmq.git/." in found.cause
+    assert found.message == "The build downloads something, but stages have no network"
+    assert "The build tried to access https://github.com/zeromq/libzmq.git/." in found.cause
     assert "stages.build.env in sorting.toml, line 9" in (found.fix or "")
     of_test = first(NO_HOST, SETTINGS["test"])
-    assert of_test.message == "The test downloads something, and stages have no network"
+    assert of_test.message == "The test downloads something, but stages have no network"
     assert "tests.sorts.files in sorting.toml" in (of_test.fix or "")
 
 
@@ -227,6 +240,7 @@ def test_a_variant_for_the_cpu_needs_no_toolkit() -> None:
 def test_a_module_missing_in_a_test_names_the_test_s_environment(module: str, distribution: str) -> None:
     log = f"ModuleNotFoundError: No module named '{module}'\n"
     lines = fix(log, TEST)
+    assert fix(f"/srv/venv/bin/python3.12: No module named {module}\n", TEST) == lines
     assert f'Add "{distribution}" to environments.test.requires in sorting.toml, line 14, then:' in lines
     assert "$ axletree lock sorting.toml" in lines
 
@@ -235,3 +249,17 @@ def test_a_program_that_is_missing_is_one_of_the_tools() -> None:
     log = "/bin/sh: 1: swig: not found\nninja: build stopped: subcommand failed.\n"
     assert 'Add "swig" to stages.build.tools in sorting.toml.' in fix(log, STAGE)
     assert not any("tools" in line for line in fix(log, TEST))
+
+
+@pytest.mark.parametrize(
+    ("tools", "line"),
+    [
+        (("c++",), 'stages.build.tools = ["c++", "swig"]'),
+        (("ninja", "swig"), 'stages.build.tools = ["ninja", "swig"]'),
+    ],
+)
+def test_tools_that_only_the_defaults_state_are_named_with_the_one_to_add(tools: tuple[str, ...], line: str) -> None:
+    short = msgspec.structs.replace(STAGE, unsaid={"stages.build.tools": tools})
+    lines = fix("/bin/sh: 1: swig: not found\nninja: build stopped: subcommand failed.\n", short)
+    assert "Set stages.build.tools in sorting.toml, which replaces the default:" in lines
+    assert f"    {line}" in lines

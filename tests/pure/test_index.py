@@ -109,7 +109,7 @@ def test_what_was_written_is_read_back() -> None:
     [b"", b"{}", b'{"meta": {}, "name": "a", "versions": [], "files": [{"filename": "x"}]}', b"\xff"],
 )
 def test_what_is_no_page(data: bytes) -> None:
-    with pytest.raises(IntegrityError, match=r"^index\.json: not a valid project page"):
+    with pytest.raises(IntegrityError, match=r"^index\.json: the file is not a valid project page"):
         read_index(data)
 
 
@@ -129,18 +129,18 @@ def test_the_same_name_with_other_content() -> None:
     other = IndexFile(filename=A.filename, size=1, sha256="e" * 64)
     with pytest.raises(PublishError) as caught:
         merge_files([A], [other])
-    assert f"{A.filename}: is already in the index with different content" in str(caught.value)
+    assert f"{A.filename}: the file is already in the index with different content" in str(caught.value)
     assert "hint: change the version" in str(caught.value)
 
 
 def test_times_in_another_form() -> None:
     wrong = IndexFile(filename=C.filename, size=1, sha256="d" * 64, upload_time="2026-01-31 12:00")
-    with pytest.raises(IntegrityError, match="is not a UTC time"):
+    with pytest.raises(IntegrityError, match="is not a valid UTC time"):
         render_index([wrong])
 
 
 def test_a_name_that_no_client_takes() -> None:
-    with pytest.raises(IntegrityError, match="not a valid wheel file name"):
+    with pytest.raises(IntegrityError, match="the file name is not valid for a wheel"):
         render_index([IndexFile(filename="x.whl", size=1, sha256="d" * 64)])
 
 
@@ -164,7 +164,7 @@ def test_sdists_and_files_of_another_root() -> None:
 
 @pytest.mark.parametrize("name", ["gizmo.tar.gz", "gizmo-2.5-final!.tar.gz", "gizmo-2.5.zip"])
 def test_a_name_that_no_client_accepts(name: str) -> None:
-    with pytest.raises(IntegrityError, match=r"not a valid (sdist|wheel) file name"):
+    with pytest.raises(IntegrityError, match=r"the file name is not valid for an? (sdist|wheel)"):
         render_index([IndexFile(filename=name, size=1, sha256="a" * 64)])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -34,6 +35,15 @@ def test_found_in_its_sample(kind: str, number: int, text: str) -> None:
     found = diagnose(text).findings
     assert found
     assert found[0].rule == kind, [finding.rule for finding in found]
+
+
+@pytest.mark.parametrize(("kind", "number", "text"), SAMPLES, ids=[f"{kind}-{number}" for kind, number, _ in SAMPLES])
+def test_cause_has_the_values_of_its_sample(kind: str, number: int, text: str) -> None:
+    cause = diagnose(text).findings[0].cause
+    assert cause
+    assert "\n" not in cause
+    assert not re.search(r"(?<!`)\{[a-z_]+[|}]", cause), cause  # a place that was not filled
+    assert not re.search(r"(?<!\S)\(\s*\)|[:\s][.,](?:\s|$)", cause), cause  # a value that is empty
 
 
 @pytest.mark.parametrize(

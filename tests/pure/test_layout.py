@@ -133,7 +133,7 @@ STARTERS = {
     "axletree/host/run.py": "the one way to ask a program",
     "axletree/execute/executor.py": "a stage: events come while it runs",
     "axletree/execute/process.py": "a tool of a stage: supervised, its output streams",
-    "axletree/cli/shell.py": "has the terminal",
+    "axletree/host/visit.py": "has the terminal",
     "axletree/host/conda_pyc.py": "a dialogue with the interpreter that compiles",
     "axletree/host/venvs.py": "pip and uv: their output streams",
     "axletree/host/facts/access.py": "programs of an examined host: killed with all that they started",

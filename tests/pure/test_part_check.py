@@ -62,7 +62,7 @@ def test_lines_as_python_counts_them() -> None:
 
 @pytest.mark.parametrize("source", ["x = (\n", "x = '''\n"])
 def test_what_is_no_python_is_an_error(source: str) -> None:
-    with pytest.raises(IntegrityError, match=r"x\.py: is not Python source"):
+    with pytest.raises(IntegrityError, match=r"x\.py: the file is not valid Python"):
         insert_check(source, CHECK, file="x.py")
 
 

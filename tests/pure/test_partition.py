@@ -57,7 +57,7 @@ def test_every_fault_is_told_with_its_paths() -> None:
     with pytest.raises(IntegrityError) as caught:
         partition(PATHS, claims(a="torch/lib/*", b="torch/**/*.so", c="**/*.py"))
     assert [problem.message for problem in caught.value.problems] == [
-        "claimed by a and b: torch/lib/libtorch.so, torch/lib/libtorch_cuda.so",
+        "packages a and b claim the same files: torch/lib/libtorch.so, torch/lib/libtorch_cuda.so",
         "no package claims torch/include/ATen/ATen.h, torch/include/c10/c10.h, README.md",
     ]
 

@@ -74,7 +74,7 @@ def test_trouble_comes_again_however_it_was_met() -> None:
     entry = ZipEntry(**{name: getattr(entry, name) for name in entry.__struct_fields__} | {"crc": entry.crc ^ 1})
     member = PassingMember(data, entry)
     for _ in range(2):
-        with pytest.raises(IntegrityError, match="its content has CRC"):
+        with pytest.raises(IntegrityError, match="the content has CRC"):
             member.finish()
 
 

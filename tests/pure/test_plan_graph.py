@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 
 from axletree.core.errors import RecipeError
 from axletree.core.values import StageId
+from axletree.plan.actions.audit import WheelAuditParameters
 from axletree.plan.actions.patch import PatchParameters
 from axletree.plan.actions.project import CommandParameters
 from axletree.plan.actions.relocate import RelocateParameters
@@ -152,7 +153,7 @@ TEST = '\n[environments.test]\nrequires = ["pytest"]\n'
 
 
 def test_no_variant_is_an_error() -> None:
-    with pytest.raises(RecipeError, match="no variant is left"):
+    with pytest.raises(RecipeError, match=r"matrix\.exclude removes all of them"):
         build_plan((), inputs_of(()), label=lambda _: "")
 
 
@@ -224,3 +225,42 @@ def test_the_libraries_of_the_machine_are_known_to_what_bundles_only() -> None:
     one, other = plan_of(text, host_libraries="1"), plan_of(text, host_libraries="2")
     changed = [stage for stage in one.stages if one.stages[stage].step != other.stages[stage].step]
     assert changed == ["bundle:s[cpu]", "bundle:s[cu130]"]
+
+
+BUILT = """
+name = "s"
+version = "1"
+source.path = "."
+axes.python = ["3.11"]
+environments.build.requires = []
+packages.s.from = "build"
+
+[stages.build]
+action = "build"
+axes = ["python"]
+environment = "build"
+tools = ["cmake", "c++"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "compilers"),
+    [
+        (("", ""), ("c++",)),
+        ((', "c++"', ""), ()),
+        (('"build"\naxes', '"run"\ncommands = ["true"]\naxes'), ()),
+        (
+            (
+                'packages.s.from = "build"',
+                'packages.s = { from = "build", files = ["s/**"] }\npackages.t = { from = "build", files = ["t/**"] }',
+            ),
+            (),
+        ),
+    ],
+    ids=["one wheel", "no compiler", "commands", "two packages"],
+)
+def test_the_audit_knows_the_compilers_of_a_stage_that_builds_one_wheel(
+    change: tuple[str, str], compilers: tuple[str, ...]
+) -> None:
+    plan = plan_of(BUILT.replace(*change, 1))
+    assert parameters_of(plan, "audit:s[py311]", WheelAuditParameters).compilers == compilers

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from axletree.core.images import ImageId, StageImage
 from axletree.core.records import Ingredients
 from axletree.core.values import Key, StageId, canonical_json, digest_of, key_of
 from axletree.plan.actions.fetch import FolderSource
@@ -144,6 +145,24 @@ def test_a_declared_tool_counts_instead_of_the_systems() -> None:
     assert resolved[StageId("lib[cpu]")].ingredients.tools == {"c++": {"version": "mine"}, "cc": {"version": "1"}}
 
 
+def test_gpu_compilers_of_the_system_are_in_the_keys_of_stages_that_see_them() -> None:
+    """A stage that declares one of them sees all; from others they are hidden, so nothing depends on them."""
+    text = TOOLED.replace('tools = ["c++"', 'tools = ["nvcc", "c++"')
+    assert text != TOOLED
+    none, one, other = (
+        msgspec.structs.replace(SURROUNDINGS, tools={"nvcc": {"version": "12.6"}}, toolkits=toolkits)
+        for toolkits in ({}, {"hipcc": {"version": "6.4"}}, {"hipcc": {"version": "7.1"}})
+    )
+    plan = plan_of(text)
+    keys = [keys_of(plan, each)[StageId("lib[cpu]")] for each in (none, one, other)]
+    assert len(set(keys)) == 3
+    assert keys_of(plan_of(TOOLED), none) == keys_of(plan_of(TOOLED), other)
+    both = msgspec.structs.replace(one, toolkits={"nvcc": {"version": "of the system"}})
+    for stage, resolved in resolve_plan(plan, ACTIONS.__getitem__, both, NOTHING).items():
+        expected = {"version": "12.6"} if "nvcc" in plan.stages[stage].step.tools else None
+        assert resolved.ingredients.tools.get("nvcc") == expected
+
+
 def test_a_tool_is_in_the_keys_of_stages_that_use_it() -> None:
     plan = plan_of(TOOLED)
     old, new = (
@@ -169,6 +188,44 @@ def test_host_facts_are_in_the_keys_of_tests_only() -> None:
     other = msgspec.structs.replace(SURROUNDINGS, host={"machine": "aarch64"})
     touched = changed(keys_of(plan_of(MANY)), keys_of(plan_of(MANY), other))
     assert touched == ids(plan_of(MANY), "test:")
+
+
+def test_in_an_image_a_test_depends_on_gpus_that_are_passed_and_not_on_the_hosts_c_library() -> None:
+    """So the keys of a job in the image, whose C library is the image's, are those of everybody else."""
+    text = MANY.replace('imports = ["small"]', 'imports = ["small"]\nimage = "old"')
+    text += '[images.old]\nfrom = "oci:old"\n'
+    plan = plan_of(text, images={"old": StageImage(id=ImageId("0" * 64))})
+    host = {"machine": "x86_64", "libc": "glibc-2.36", "gpus": "nvidia0"}
+    before = keys_of(plan, msgspec.structs.replace(SURROUNDINGS, host=host))
+
+    def touched(*, passes_gpus: bool = False, **other: str) -> bool:
+        now = msgspec.structs.replace(SURROUNDINGS, host=host | other, passes_gpus=passes_gpus)
+        return bool(changed(before, keys_of(plan, now)))
+
+    assert not touched(libc="glibc-2.31")
+    assert not touched(gpus="")
+    assert touched(passes_gpus=True)
+    assert touched(machine="aarch64")
+
+
+def test_a_stage_in_an_image_has_the_python_of_its_environment_in_its_key() -> None:
+    """And no other: which variants are built at the same time changes no key."""
+    text = MANY.replace('imports = ["small"]', 'imports = ["small"]\nimage = "old"')
+    text += '[images.old]\nfrom = "oci:old"\n'
+    plan = plan_of(text, images={"old": StageImage(id=ImageId("0" * 64))})
+    versions = {each.step.axes["python"] for each in plan.stages.values() if each.action == "test"}
+    one = min(versions)
+    pythons = {version: f"python of {version}" for version in versions}
+
+    def keys(**portable: str) -> dict[StageId, Key]:
+        return keys_of(plan, msgspec.structs.replace(SURROUNDINGS, portable={**pythons, **portable}))
+
+    assert len(versions) > 1
+    found = changed(keys(), keys(**{one: "another"}))
+    assert {plan.stages[StageId(stage)].step.axes["python"] for stage in found} == {one}
+    alone = keys_of(plan, msgspec.structs.replace(SURROUNDINGS, portable={one: pythons[one]}))
+    gone = changed(keys(), alone)
+    assert one not in {plan.stages[StageId(stage)].step.axes["python"] for stage in gone}
 
 
 def test_the_epoch_is_in_the_keys_of_what_writes_dates() -> None:

@@ -78,7 +78,7 @@ def test_conditions_on_systems(condition: str, *, counts: bool) -> None:
 def test_a_project_without_pyproject_gets_the_default_of_pep_518() -> None:
     project = read(projects.STABLE)
     assert values(project.requires) == ["setuptools", "wheel"]
-    assert project.requires[0].place == "there is no pyproject.toml: setuptools builds"
+    assert project.requires[0].place == "no pyproject.toml, so setuptools builds the project"
 
 
 def test_the_stable_abi_counts_where_the_wheel_is_tagged_for_it() -> None:
@@ -98,6 +98,16 @@ def test_the_stable_abi_counts_where_the_wheel_is_tagged_for_it() -> None:
     limited = projects.MESON["pyproject.toml"] + "[tool.meson-python]\nlimited-api = true\n"
     assert read(projects.MESON, **{"pyproject.toml": limited}).stable_abi is not None
     assert read(projects.MESON, **{"pyproject.toml": limited.replace("true", "false")}).stable_abi is None
+
+
+@pytest.mark.parametrize(
+    ("condition", "stable"), [('os.getenv("GIZMO_ABI3") == "1"', False), ('sys.platform == "linux"', True)]
+)
+def test_a_stable_abi_that_only_a_variable_turns_on_does_not_count(condition: str, *, stable: bool) -> None:
+    options = '{"bdist_wheel": {"py_limited_api": "cp39"}}'
+    for script in (f"options = {options} if ABI3 else {{}}\n", f"if ABI3:\n    options = {options}\n"):
+        text = f'ABI3 = {condition}\n{script}setup(ext_modules=[Extension("a", ["a.c"])], options=options)\n'
+        assert (read({"setup.py": text, "a.c": ""}).stable_abi is not None) is stable
 
 
 def test_scikit_build_core() -> None:
@@ -148,7 +158,7 @@ def test_hatchling() -> None:
     assert asked(project) == ["hatch-mypyc"]
     assert values(project.imports) == ["gizmo_tools"]
     assert project.version.variable == "SETUPTOOLS_SCM_PRETEND_VERSION"
-    assert project.unknown == ("the version: hatch-vcs takes it from git, but no tag gives it",)
+    assert project.unknown == ("the version: hatch-vcs reads it from git, but no tag provides it",)
 
 
 def test_flit_pdm_and_poetry() -> None:
@@ -300,7 +310,7 @@ def test_an_old_setuptools_needs_wheel(requires: str, *, wheel: bool) -> None:
 
 def test_what_the_wheel_requires_by_what_says_it_best() -> None:
     script = {"setup.py": "setup(install_requires=read('requirements.txt'))\n"}
-    assert "what the wheel requires" in " ".join(read(script).unknown)
+    assert "the wheel's requirements" in " ".join(read(script).unknown)
     egg = script | {"g.egg-info/requires.txt": "scipy\n\n[:python_version < '3.11']\ntomli\n\n[test]\npytest\n"}
     assert values(read(egg).run_requires) == ["scipy", "tomli; python_version < '3.11'"]
     lines = ("Requires-Dist: attrs", "Requires-Dist: pytest>=7; extra == 'tests'")
@@ -321,7 +331,7 @@ def test_imports_of_top_level_without_private_names_and_tests() -> None:
 def test_a_backend_in_the_tree_is_told() -> None:
     project = read(projects.IN_TREE)
     assert project.in_tree_backend
-    assert project.unknown[0].startswith("what its own build backend (backend) needs")
+    assert project.unknown[0].startswith("the requirements of its own build backend (backend)")
 
 
 @given(
@@ -338,6 +348,7 @@ def test_whatever_stands_there_is_read(files: dict[str, str]) -> None:
         ("Cargo.toml", "[target.\n" * 90_000),
         ("meson.build", "\n" * 900_000),
         ("meson.build", "extension_module('a', [" * 30_000),
+        ("meson.build", "'\\\\" * 300_000),
         ("setup.cfg", "[options]\ninstall_requires =\n" + "  a\n" * 200_000),
         ("setup.py", "kwargs = {}\n" + "setup(**kwargs)\n" * 20_000),
     ],
@@ -350,3 +361,123 @@ def test_a_large_text_takes_time_in_proportion(file: str, text: str) -> None:
 def test_nothing_is_run() -> None:
     script = "import os\nos.mkdir('/never-made')\nraise SystemExit\nsetup(name='x', version='1')\n"
     assert read({"setup.py": script}).name.value == "x"
+
+
+def test_rust_that_only_a_second_implementation_needs() -> None:
+    files = {"setup.py": 'setup(ext_modules=[Extension("a", ["a.c"])])\n', "a.c": "", "rust/Cargo.toml": "[package]\n"}
+    files |= {"rust/lib.rs": "", "Cargo.toml": "[workspace]\n", "Cargo.lock": ""}
+    assert (read(files).crates, values(read(files).languages)) == ("", ["C"])
+    by_rust = {"pyproject.toml": '[build-system]\nrequires = ["setuptools", "setuptools-rust"]\n'}
+    assert (read(files | by_rust).crates, "Rust" in values(read(files | by_rust).languages)) == ("fetched", True)
+    by_hand = {"setup.py": 'subprocess.run(["cargo", "build"])\n' + files["setup.py"]}
+    assert "Rust" in values(read(files | by_hand).languages)
+
+
+POETRY = """\
+[project]
+name = "gizmo"
+version = "1"
+[tool.poetry.build]
+script = "make.py"
+[tool.poetry.dependencies]
+attrs = "^23.1"
+[build-system]
+requires = ["poetry-core", "Cython"]
+build-backend = "poetry.core.masonry.api"
+"""
+
+
+def test_a_build_script_of_poetry_compiles_python_files() -> None:
+    project = read({"pyproject.toml": POETRY, "gizmo/__init__.py": ""})
+    assert project.compiles
+    assert (values(project.languages), values(project.tools)) == (["Cython"], ["cc"])
+    assert project.languages[0].place == "pyproject.toml:5"
+    without = POETRY.replace(', "Cython"', "")
+    assert not read({"pyproject.toml": without, "gizmo/__init__.py": ""}).compiles
+
+
+def test_poetry_takes_its_own_requirements_beside_a_project_table() -> None:
+    assert values(read({"pyproject.toml": POETRY}).run_requires) == ["attrs>=23.1,<24"]
+    none = POETRY.replace('version = "1"', 'version = "1"\ndependencies = []')
+    assert read({"pyproject.toml": none}).run_requires == ()
+    metadata = {"PKG-INFO": info("gizmo", "1", "Requires-Dist: attrs (>=23)")}
+    assert values(read({"pyproject.toml": POETRY} | metadata).run_requires) == ["attrs (>=23)"]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        '[tool.scikit-build.metadata.version]\nprovider = "scikit_build_core.metadata.setuptools_scm"\n',
+        '[[tool.dynamic-metadata]]\nfield = "version"\nprovider = "scikit_build_core.metadata.setuptools_scm"\n',
+    ],
+)
+def test_providers_of_metadata_ask_for_their_packages(table: str) -> None:
+    start = '[build-system]\nrequires = ["scikit-build-core"]\nbuild-backend = "scikit_build_core.build"\n'
+    project = read({"pyproject.toml": f'{start}[project]\nname = "g"\ndynamic = ["version"]\n{table}'})
+    assert asked(project) == ["cmake", "ninja", "setuptools_scm"]
+    assert project.version.from_git == "setuptools_scm"
+    readme = table.replace("setuptools_scm", "fancy_pypi_readme").replace("version", "readme")
+    assert asked(read({"pyproject.toml": start + readme}))[2:] == ["hatch-fancy-pypi-readme"]
+
+
+def test_an_extension_for_cuda_is_not_imported_without_a_gpu() -> None:
+    script = 'setup(ext_modules=[cpp.CppExtension("a.cpu", ["a.cpp"]), cpp.CUDAExtension("a.gpu", ["a.cu"])])\n'
+    assert values(read({"setup.py": script, "a.cpp": "", "a.cu": ""}).compiled) == ["a.cpu"]
+
+
+def test_packages_with_names_of_tools_or_from_other_folders() -> None:
+    flit = {"pyproject.toml": '[build-system]\nbuild-backend = "flit_core.buildapi"\n[project]\nname = "tools"\n'}
+    assert values(read(flit | {"src/tools/__init__.py": "", "docs/__init__.py": ""}).imports) == ["tools"]
+    assert values(read(flit | {"tools/__init__.py": "", "src/gizmo/__init__.py": ""}).imports) == ["gizmo"]
+    meson = {"meson.build": "py.install_sources(\n  ['py/__init__.py', 'py/a.py'],\n  subdir: 'gizmo',\n)\n"}
+    by_meson = {"pyproject.toml": '[build-system]\nbuild-backend = "mesonpy"\n[project]\nname = "x"\n'}
+    assert values(read(by_meson | meson).imports) == ["gizmo"]
+
+
+GATED = """\
+import os
+from setuptools import Extension, setup
+FAST = os.environ.get("GIZMO_FAST", "{default}") == "yes"
+modules = []
+if FAST:
+    modules.append(Extension("gizmo.fast", ["fast.c"]))
+setup(name="gizmo", ext_modules=modules)
+"""
+
+
+def test_code_in_comments_of_meson_is_none() -> None:
+    lines = [
+        "project('g', 'c')  # , 'fortran'",
+        "#   py3.extension_module('_name',",
+        "#     'source', subdir: 'x')",
+        "py3.extension_module('_g#', ['a.c'])  # '",
+        "py3.extension_module('_g', ['a#.c'], subdir: 'g')",
+        "#py.install_sources('__init__.py', subdir: 'h')",
+    ]
+    files = {"pyproject.toml": '[build-system]\nrequires = ["meson-python"]\nbuild-backend = "mesonpy"\n'}
+    project = read(files | {"meson.build": "\n".join(lines), "g/__init__.py": ""})
+    assert [(each.value, each.place) for each in project.compiled] == [("g._g", "meson.build:5")]
+    assert (values(project.languages), values(project.imports)) == (["C"], ["g"])
+
+
+def test_extensions_that_only_a_variable_turns_on_are_noted() -> None:
+    (notice,) = read({"setup.py": GATED.format(default="0"), "fast.c": ""}).notices
+    assert "unless GIZMO_FAST is set (setup.py:3)" in notice
+    assert 'GIZMO_FAST = "yes"' in notice
+    assert read({"setup.py": GATED.format(default="yes"), "fast.c": ""}).notices == ()
+    always = GATED.format(default="0").replace("if FAST", "if True")
+    assert read({"setup.py": always, "fast.c": ""}).notices == ()
+
+
+def test_code_for_the_processor_of_this_host_is_noted() -> None:
+    script = 'import os\nflags = ["-O3"]\nif not os.getenv("NO_NATIVE"):\n    flags.append("-march=native")\nsetup()\n'
+    (notice,) = read({"setup.py": script}).notices
+    assert notice.startswith("setup.py:4 has -march=native")
+    assert 'NO_NATIVE = "1"' in notice
+    cmake = {"pyproject.toml": '[build-system]\nbuild-backend = "scikit_build_core.build"\n'}
+    cmake |= {
+        "CMakeLists.txt": "add_compile_options(-O3 -mcpu=native)\n",
+        "unused/CMakeLists.txt": "f(-march=native)\n",
+    }
+    assert [notice.partition(" ")[0] for notice in read(cmake).notices] == ["CMakeLists.txt:1"]
+    assert read({"setup.py": "setup()\n", "tests/setup.py": script}).notices == ()

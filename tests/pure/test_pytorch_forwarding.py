@@ -88,6 +88,17 @@ def test_as_setup_py_2_6_printed_it() -> None:
         ({"CMAKE_INSTALL_PREFIX": "/x"}, "setup.py", "CMAKE_INSTALL_PREFIX", None),
         ({"BUILD_PYTHON_ONLY": "1"}, "setup.py", "BUILD_LIBTORCHLESS", "ON"),
         ({"BUILD_PYTHON_ONLY": "ON"}, "scikit-build-core", "BUILD_LIBTORCHLESS", "ON"),
+        ({"BUILD_PYTHON_ONLY": "ON"}, "setup.py and CMake", "BUILD_LIBTORCHLESS", None),
+        ({"BUILD_PYTHON_ONLY": "1"}, "setup.py and CMake", "BUILD_LIBTORCHLESS", "ON"),
+        ({"CUDNN_LIBRARY": "/l", "CUDNN_LIB_DIR": "/c"}, "setup.py and CMake", "CUDNN_LIBRARY", "/c"),
+        ({"USE_CUDA_STATIC_LINK": "1"}, "setup.py and CMake", "USE_CUDA_STATIC_LINK", "1"),
+        ({"_GLIBCXX_USE_CXX11_ABI": "1"}, "setup.py and CMake", "GLIBCXX_USE_CXX11_ABI", None),
+        ({"CMAKE_PREFIX_PATH": "/a:/b::/a"}, "setup.py and CMake", "CMAKE_PREFIX_PATH", "/a;/b"),
+        ({"CMAKE_INSTALL_PREFIX": "/x"}, "setup.py and CMake", "CMAKE_INSTALL_PREFIX", None),
+        ({"PYTHON_LIB_REL_PATH": "lib"}, "setup.py and CMake", "PYTHON_LIB_REL_PATH", "lib"),
+        ({"PYTHON_LIB_REL_PATH": "lib"}, "scikit-build-core", "PYTHON_LIB_REL_PATH", None),
+        ({"FLASH_ATTENTION_MAX_JOBS": "4"}, "setup.py and CMake", "FLASH_ATTENTION_MAX_JOBS", None),
+        ({"DEBUG": "1"}, "setup.py and CMake", "CMAKE_BUILD_TYPE", "Debug"),
     ],
 )
 def test_rules(environ: dict[str, str], era: Era, name: str, value: str | None) -> None:
@@ -104,6 +115,8 @@ def test_names_that_say_nothing_or_end_the_build_are_told() -> None:
     old, new = forward(environ, "setup.py"), forward(environ, "scikit-build-core")
     assert (set(old.ignored), set(old.refused)) == (set(), {"CMAKE_INSTALL_PREFIX"})
     assert (set(new.ignored), set(new.refused)) == ({"CMAKE_FRESH", "USE_NINJA"}, {"USE_NIGHTLY"})
+    between = forward(environ, "setup.py and CMake")
+    assert (set(between.ignored), set(between.refused)) == ({"CMAKE_INSTALL_PREFIX"}, set())
     both = {"BUILD_LIBTORCH_WHL": "1", "BUILD_PYTHON_ONLY": "1"}
     assert set(forward(both, "setup.py").refused) == {"BUILD_PYTHON_ONLY"}
     # setup.py compares with 1: with another word it would build everything without a complaint.
@@ -170,6 +183,10 @@ def test_what_a_pytorch_tree_can_do() -> None:
     assert (old.driver, old.libtorchless) == ("setup.py", False)
     new = detect_era({**tree, "pyproject.toml": SCIKIT, "cmake/EnvVarForwarding.cmake": "BUILD_LIBTORCH_WHL"})
     assert (new.driver, new.libtorch_wheel, new.libtorchless) == ("scikit-build-core", True, True)
+    between = detect_era({**tree, "cmake/EnvVarForwarding.cmake": ""})
+    assert [each.rules for each in (era, between, new)] == ["setup.py", "setup.py and CMake", "scikit-build-core"]
+    assert between.driver == "setup.py"
+    assert detect_era({"setup.py": UPSTREAM, **CMAKE}).rules is None
 
 
 def test_what_ninja_made_again() -> None:
@@ -179,5 +196,7 @@ def test_what_ninja_made_again() -> None:
         "# ninja log v7\n0\t5\t300\ta.o\tabc\n2\t11\t100\tb.o\tdef\n4\t9\t1\tc.h\t1\n0\t1\t1\tnew\t2\n"
     )
     assert (before["b.o"].milliseconds, rebuilt(before, after)) == (9, ("b.o", "c.h", "new"))
+    again = read_ninja_log("# ninja log v6\n0\t9\t100\tb.o\tdef\n0\t9\t200\tb.o\tdef\n0\t5\t100\ta.o\tabc\n")
+    assert rebuilt(before, again) == ("b.o",), "it began and took the same milliseconds as the last time"
     assert read_ninja_log("garbage") == {}
     assert read_ninja_log("") == {}

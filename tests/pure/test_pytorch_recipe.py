@@ -130,6 +130,14 @@ def test_only_what_differs_is_compiled_again(plan: Plan) -> None:
     assert "USE_MAGMA" not in none.expect
 
 
+def test_mkl_is_in_the_environments_of_its_variants_and_of_no_others(targets: dict[str, Target]) -> None:
+    for variant, target in targets.items():
+        has = {each.name for each in target.environments if "mkl-devel" in each.requires}
+        assert has == ({"compile", "bind"} if "-mkl-" in variant else set()), variant
+        used = {stage.name: stage.environment for stage in target.stages}
+        assert (used["libtorch"], used["bind"]) == ("compile", "bind")
+
+
 def test_tools_of_a_gpu_are_asked_for_by_its_variants_only(plan: Plan) -> None:
     tools = {name: set(plan.stages[StageId(f"libtorch[{name}]")].step.tools) for name in ("cpu-openblas", "cu130-mkl")}
     assert tools == {"cpu-openblas": {"c++", "cc"}, "cu130-mkl": {"c++", "cc", "nvcc"}}

@@ -71,7 +71,7 @@ def test_consequences_are_not_told(old: str, new: str, expected: list[str] | Non
         ("a = 1\n\nb = \n", 3, "Invalid value"),
         ("a = 1\n[", 2, ""),
         ("a = " + "9" * 5000, None, ""),
-        ("a = " + "[" * 5000, None, "nested too deeply"),
+        ("a = " + "[" * 5000, None, "the tables or arrays in the file are nested too deeply"),
         ("\x00", 1, ""),
         ("\ufeffa = 1", 1, ""),
     ],
@@ -124,7 +124,7 @@ def test_sources(line: str) -> None:
 def test_addresses_that_git_is_not_called_with(git: str) -> None:
     """Neither by ``check`` nor by ``lock``: what passes the one must not fail in the other."""
     assert messages(BARE.replace('path = "src"', f'git = "{git}", ref = "main"')) == [
-        "source.git: not a supported git URL: it must begin with https:// or file://"
+        "source.git: the git URL is not supported: it must begin with https:// or file://"
     ]
 
 
@@ -160,7 +160,9 @@ def test_overrides_are_checked_with_the_axes_of_what_they_change() -> None:
 
 def test_as_many_combinations_as_fit_in_memory() -> None:
     axes = "".join(f"{axis} = {[str(n) for n in range(30)]}\n" for axis in "abc")
-    assert messages(f"{BARE}[axes]\n{axes}") == ["axes: 27,000 combinations of axis values; the limit is 20,000"]
+    assert messages(f"{BARE}[axes]\n{axes}") == [
+        "axes: the axes have 27,000 combinations of values, more than the limit of 20,000"
+    ]
 
 
 @given(st.text(st.sampled_from("ab=[]{}\"'\n.,# 1\\")))
@@ -184,3 +186,20 @@ def test_a_damaged_recipe_gives_problems_and_no_crash(at: int, length: int, new:
     for problem in problems_of(SMALL[:at] + new + SMALL[at + length :]):
         assert problem.message
         assert problem.file == "recipe.toml"
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "meant"),
+    [
+        (SMALL + '\n[stages.libb]\nenv = { A = "1" }\n', "stages.libb.action", "lib"),
+        (SMALL + "\n[packages.smal]\nbundle = false\n", "packages.smal", "small"),
+    ],
+)
+def test_a_table_that_lacks_what_makes_it_whole_is_probably_a_misspelt_one(text: str, key: str, meant: str) -> None:
+    found = {problem.key: problem.hint or "" for problem in problems_of(text)}
+    assert found[key].startswith(f"did you mean {meant!r}?")
+
+
+def test_the_hint_about_a_missing_key_says_what_to_set() -> None:
+    found = {problem.key: problem.hint for problem in problems_of(SMALL + '\n[tests.other]\nimports = ["small"]\n')}
+    assert (found["tests.other.packages"] or "").startswith("set `packages`: packages under test")

@@ -149,13 +149,13 @@ def test_faults(old: str, new: str, line: int, message: str) -> None:
 
 def test_rows_of_a_zip_cannot_repeat() -> None:
     text = '\n[presets.p]\nsummary = "x"\naxes = { a = ["1", "1"], b = ["2", "2"] }\nmatrix = { zip = [["a", "b"]] }\n'
-    with pytest.raises(RecipeError, match="zipped values are listed twice: a '1', b '2'"):
+    with pytest.raises(RecipeError, match="the combination of zipped values a '1', b '2' is listed twice"):
         presets(text)
 
 
 def test_a_huge_preset_is_told_and_not_expanded() -> None:
     axes = ", ".join(f"{axis} = {list(map(str, range(10, 60)))}" for axis in "abcd")
-    with pytest.raises(RecipeError, match="6,250,000 combinations of axis values; the limit is 20,000"):
+    with pytest.raises(RecipeError, match="6,250,000 combinations of values, more than the limit of 20,000"):
         presets(f'\n[presets.p]\nsummary = "x"\naxes = {{ {axes} }}\n')
 
 

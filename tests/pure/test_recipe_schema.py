@@ -53,9 +53,40 @@ def test_a_small_recipe_is_valid() -> None:
     validate(tomllib.loads(SMALL), recipe_schema())
 
 
+def test_a_recipe_may_leave_to_its_defaults_what_they_know_but_not_its_source() -> None:
+    short = tomllib.loads('axes.python = ["3.11"]\n[source]\npath = "."\n[stages.build]\nenv = { A = "1" }\n')
+    validate(short, recipe_schema())
+    with pytest.raises(ValidationError):
+        validate({key: value for key, value in short.items() if key != "source"}, recipe_schema())
+
+
+SHORT = 'axes.python = ["3.11"]\n[source]\npath = "."\n'
+
+
 @pytest.mark.parametrize(
-    "name", ["unknown-key", "missing-key", "wrong-type", "wrong-literal", "empty-list", "bad-name"]
+    ("text", "lacks"),
+    [
+        ('extends = "pytorch"', None),
+        ('extends = "pytorch"\n[presets.mine.axes]\n[checkouts.x]\nref = "v1"\n[stages.new]\nenv = {}', None),
+        ('[stages.build]\naction = "build"', "source"),
+        (SHORT, None),
+        (f"{SHORT}[environments.test]\n[tests.own]\ncommands = ['true']", None),
+        (SHORT.replace('path = "."', 'pypi = "small"'), "version"),
+        (f'{SHORT}[stages.build]\naction = "build"', "name"),
+        (f"{SHORT}[environments.other]", "name"),
+        (SHORT.replace("path", "wheel"), "name"),
+        (f"{SMALL}[stages.more]\nenv = {{}}", "action"),
+        (f"{SMALL}[tests.more]\ncommands = ['true']", "packages"),
+        (f"{SMALL}[presets.mine]\nsummary = 'x'", "axes"),
+        (f"{SMALL}[checkouts.x]\nref = 'v1'", "git"),
+    ],
 )
+def test_what_must_be_there_follows_from_where_the_rest_comes_from(text: str, lacks: str | None) -> None:
+    errors = list(Draft202012Validator(recipe_schema()).iter_errors(tomllib.loads(text)))
+    assert [error.message for error in errors][:1] == ([] if lacks is None else [f"{lacks!r} is a required property"])
+
+
+@pytest.mark.parametrize("name", ["unknown-key", "wrong-type", "wrong-literal", "empty-list", "bad-name"])
 def test_structural_faults_are_seen_by_an_editor_too(name: str) -> None:
     document = tomllib.loads((FAULTY / f"{name}.toml").read_text(encoding="utf-8"))
     with pytest.raises(ValidationError):

@@ -12,7 +12,7 @@ from axletree.core.errors import RecipeError
 from axletree.recipe.axes import expand
 from axletree.recipe.parse import parse_recipe
 from axletree.recipe.target import lock_name, resolve
-from support.recipes import SMALL, recipe_of, targets_of
+from support.recipes import SMALL, recipe_of, shipped_defaults, targets_of
 
 SCATTER = Path(__file__).parents[2] / "recipes" / "torch-scatter.toml"
 
@@ -202,7 +202,9 @@ def test_a_stage_that_reads_what_it_does_not_declare_is_an_error_here_too() -> N
 
 
 def test_the_first_recipe() -> None:
-    recipe = parse_recipe(SCATTER.read_text(encoding="utf-8"), filename="torch-scatter.toml")
+    recipe = parse_recipe(
+        SCATTER.read_text(encoding="utf-8"), filename="torch-scatter.toml", defaults=shipped_defaults(SCATTER)
+    )
     target = resolve(recipe, expand(recipe)[0])
     assert target.packages[0].version.endswith("+torch.2.13.cpu")
     assert target.packages[0].index == "torch-2.13/cpu"

@@ -115,9 +115,9 @@ def test_one_name_with_several_contents_is_an_error() -> None:
     with pytest.raises(IntegrityError) as caught:
         lay_out(tree, Relocate(single=("lib/*", "gone/*"), place={"no": "where"}), facts_of(tree, {"y": elf()}))
     assert messages(caught) == [
-        " single[1]: matches nothing: the tree has no path like gone/*",
+        " single[1]: the pattern matches nothing: the tree has no path like gone/*",
         "lib/libx.so : files of the same library have different contents: lib/libx.so (5 B), lib/libx.so.1 (1 B)",
-        " place.no: matches nothing: the tree has no such folder, or everything in it is dropped",
+        " place.no: the pattern matches nothing: the tree has no such folder, or everything in it is dropped",
     ]
 
 
@@ -130,12 +130,18 @@ def test_what_is_no_library_can_not_be_kept_once() -> None:
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
-        ([link("lib/libx.so", "libx.so.1")], "is a link to libx.so.1, which points to nothing in the tree"),
-        ([link("lib/libx.so", "libx.so")], "is a link to libx.so, which points to nothing in the tree"),
-        ([link("lib/libx.so", "../../libx.so.1")], "is a link to ../../libx.so.1, which points to nothing in the tree"),
+        (
+            [link("lib/libx.so", "libx.so.1")],
+            "the path is a link to libx.so.1, which does not lead to a file in the tree",
+        ),
+        ([link("lib/libx.so", "libx.so")], "the path is a link to libx.so, which does not lead to a file in the tree"),
+        (
+            [link("lib/libx.so", "../../libx.so.1")],
+            "the path is a link to ../../libx.so.1, which does not lead to a file in the tree",
+        ),
         (
             [link("lib/libx.so", "libx.so.1"), file("lib/libx.so.1", "x")],
-            "is a link to libx.so.1, which points to a dropped path",
+            "the path is a link to libx.so.1, which is dropped",
         ),
     ],
 )
@@ -169,7 +175,7 @@ def test_the_longest_folder_decides_and_two_files_can_not_be_in_one_place() -> N
     assert set(lay_out(tree, Relocate(place={".": "c", "a/b": "."}), {}).entries) == {"c/a/x", "x", "c/ab/x"}
     with pytest.raises(IntegrityError) as caught:
         lay_out(tree, Relocate(place={"a": "c", "a/b": "c"}), {})
-    assert messages(caught) == ["a/x c/x: would overwrite a/b/x with different content"]
+    assert messages(caught) == ["a/x c/x: the file would overwrite a/b/x with different content"]
 
 
 def test_what_a_sibling_has_in_the_same_place_is_the_siblings() -> None:
@@ -180,7 +186,7 @@ def test_what_a_sibling_has_in_the_same_place_is_the_siblings() -> None:
     assert layout.shared == ("torch/include/a.h",)
     with pytest.raises(IntegrityError) as caught:
         lay_out(tree, Relocate(place={"torch/include": "inc"}), {}, beside={"inc/a.h": file("inc/a.h", "other")})
-    message = "would overwrite a file in a sibling tree with different content"
+    message = "the file would overwrite a file with different content in a sibling tree"
     assert messages(caught) == [f"torch/include/a.h inc/a.h: {message}"]
 
 
@@ -353,7 +359,7 @@ def test_a_bundled_package_names_what_is_nowhere() -> None:
         bundled("libgone.so.1")
     (problem,) = caught.value.problems
     assert (problem.file, problem.key) == ("small/_core.so", "libgone.so.1")
-    assert problem.hint == "searched /lib; install it, or name its provider"
+    assert problem.hint == "searched /lib; install the library, or name its provider"
 
 
 def test_a_library_of_the_desktop_is_taken_in_where_it_is_listed() -> None:
@@ -367,9 +373,12 @@ def test_a_library_of_the_desktop_is_taken_in_where_it_is_listed() -> None:
 @pytest.mark.parametrize(
     ("pattern", "said"),
     [
-        ("libmpi.so*", ("warning", "graft takes nothing in: libmpi.so.40 is left to MPI of the machine")),
-        ("libstdc++*", ("warning", "graft takes nothing in: libstdc++.so.6 is left to platform")),
-        ("libfnt.so*", ("info", "graft takes nothing in: no file of the tree needs such a library")),
+        (
+            "libmpi.so*",
+            ("warning", "the graft pattern copied no library: libmpi.so.40 is provided by MPI of the machine"),
+        ),
+        ("libstdc++*", ("warning", "the graft pattern copied no library: libstdc++.so.6 is provided by platform")),
+        ("libfnt.so*", ("info", "the graft pattern copied no library: no file in the tree needs a matching one")),
         ("libown*", None),
         ("libfmt*", None),
     ],
@@ -389,7 +398,7 @@ def test_what_is_taken_in_is_listed_with_its_size() -> None:
     (finding,) = taken_in(bundled("libfmt.so.9", "libonnx.so.1").grafts, Relocate(graft_to="small.libs"))
     assert finding.evidence[0] == "libfmt.so.9: /usr/lib/libfmt.so.9, 1 B"
     text = taken_text(bundled("libfmt.so.9").grafts)
-    assert text == "takes in 1 library, 1 B: libfmt.so.9 (/usr/lib/libfmt.so.9, 1 B)"
+    assert text == "copies 1 library, 1 B: libfmt.so.9 (/usr/lib/libfmt.so.9, 1 B)"
     assert list(taken_in((), Relocate())) == []
 
 
@@ -452,11 +461,15 @@ def test_all_that_would_have_to_be_taken_in_is_said_at_once() -> None:
             SHARED, Relocate(place={"torch": "libtorch"}, single=("torch/lib/*.so*",), graft=("libfmt*",), graft_to="x")
         )
     assert messages(caught) == [
-        "libtorch/lib/libtorch_cpu.so libonnx.so.1: needs a library found only on this machine: /usr/lib/libonnx.so.1",
-        "libtorch/lib/libtorch_cpu.so libgomp.so.1: needs a library found only on this machine: /usr/lib/libgomp.so.1",
-        "libonnx.so.1 libprotobuf.so.32: needs a library found only on this machine: /usr/lib/libprotobuf.so.32",
+        f"{user}: this library is needed, but found only on this machine: /usr/lib/{library}"
+        for user, library in (
+            ("libtorch/lib/libtorch_cpu.so libonnx.so.1", "libonnx.so.1"),
+            ("libtorch/lib/libtorch_cpu.so libgomp.so.1", "libgomp.so.1"),
+            ("libonnx.so.1 libprotobuf.so.32", "libprotobuf.so.32"),
+        )
     ]
-    hint = 'to copy such libraries into the tree: graft = ["libfmt*", "libgomp.so*", "libonnx.so*", "libprotobuf.so*"]'
+    listed = '["libfmt*", "libgomp.so*", "libonnx.so*", "libprotobuf.so*"]'
+    hint = f"to copy these libraries into the tree, set graft = {listed}"
     assert caught.value.problems[-1].hint == hint
 
 
@@ -465,11 +478,11 @@ def test_what_is_nowhere_is_named_with_the_places() -> None:
     with pytest.raises(IntegrityError) as caught:
         plan(files, Relocate())
     assert messages(caught) == [
-        "a/x.so libnowhere.so.1: needs a library that is neither in the tree nor on this machine"
+        "a/x.so libnowhere.so.1: this library is needed, but it is neither in the tree nor on this machine"
     ]
     assert (
         caught.value.problems[0].hint
-        == "searched $ORIGIN/lib, /build/lib, /lib; add the library's folder to graft-from"
+        == "searched $ORIGIN/lib, /build/lib, /lib; add the library's folder to `graft-from`"
     )
 
 
@@ -502,12 +515,12 @@ def test_the_proof_finds_what_a_plan_would_have_to_prevent() -> None:
     }
     found = loading_problems(files, {}, outside={"libc.so.6"}, opens={"torch/_C.so": ("libc10.so",)})
     assert [f"{p.file} {p.key or ''}: {p.message}" for p in found] == [
-        "torch/lib/libtorch.so libc10.so: does not find it in /build/lib, lib",
-        "torch/lib/libtorch.so libfmt.so.9: does not find it in /build/lib, lib",
-        "torch/_C.so libc10.so: opens it at run time, but does not find it in torch/lib",
-        "torch/lib/libtorch.so : has a search path entry outside the package: '/build/lib'",
-        "torch/lib/libtorch.so : has a search path entry outside the package: 'lib'",
-        "torch/bad.so : has a search path entry outside the package: '$ORIGIN/../../elsewhere'",
+        "torch/lib/libtorch.so libc10.so: the loader cannot find this library in /build/lib, lib",
+        "torch/lib/libtorch.so libfmt.so.9: the loader cannot find this library in /build/lib, lib",
+        "torch/_C.so libc10.so: the file opens this library at run time, but the loader cannot find it in torch/lib",
+        "torch/lib/libtorch.so : the file has a search path entry outside the package: '/build/lib'",
+        "torch/lib/libtorch.so : the file has a search path entry outside the package: 'lib'",
+        "torch/bad.so : the file has a search path entry outside the package: '$ORIGIN/../../elsewhere'",
     ]
     whole = relocated_facts()
     outside = {*SYSTEM, "libcublas.so.12", "libcuda.so.1"}
@@ -534,9 +547,9 @@ def test_edits_fit_exactly_or_fail() -> None:
     with pytest.raises(IntegrityError) as caught:
         edit_texts(texts, [*wrong, TextEdit(file="b.py", find="x", replace="y")])
     assert messages(caught) == [
-        "a.py edits[0]: the text to replace occurs 2 times, not 1",
+        "a.py edits[0]: the text to replace occurs 2 times, expected 1",
         "c.py edits[1]: the file to edit does not exist",
-        "b.py edits[2]: the text to replace occurs 0 times, not 1",
+        "b.py edits[2]: the text to replace occurs 0 times, expected 1",
     ]
 
 

@@ -64,3 +64,10 @@ def test_structures_are_found_wherever_they_stand() -> None:
 def test_a_report_is_told_from_an_event() -> None:
     assert is_report(encode_report("try", Report(file=Path("a"))).encode())
     assert not is_report(b'{"event":"run-finished","schema":1}')
+
+
+@pytest.mark.parametrize("kind", [complex, type("Engine", (), {})])
+def test_a_type_that_no_report_can_contain_is_named(kind: type) -> None:
+    report = msgspec.defstruct("Odd", [("value", kind)])
+    with pytest.raises(TypeError, match=f"a report cannot contain {kind.__name__}$"):
+        report_schema("odd", report)

@@ -125,7 +125,7 @@ def test_what_hsa_override_gfx_version_makes_of_a_gpu() -> None:
     variables = {"HSA_OVERRIDE_GFX_VERSION": "11.0.0", "HSA_OVERRIDE_GFX_VERSION_2": "10.3.0"}
     found = detect(sdk(), kfd(CPU, gpu(110002), gpu(100301), environ=variables))
     assert found.targets == ("gfx1100", "gfx1030")
-    assert "KFD node 1: gfx1100, HSA_OVERRIDE_GFX_VERSION=11.0.0 instead of gfx1102" in found.reasons
+    assert "KFD node 1: gfx1100, set by HSA_OVERRIDE_GFX_VERSION=11.0.0 instead of gfx1102" in found.reasons
 
 
 def test_no_driver_no_gpu_and_no_program_is_asked() -> None:

@@ -14,7 +14,20 @@ from hypothesis import strategies as st
 from axletree.core.records import Metrics
 from axletree.core.values import StageId
 from axletree.plan.admission import MIB, Budget, Cost
-from axletree.plan.schedule import FINAL, Block, Cancel, Ended, Hit, Killed, Miss, Resolve, Scheduler, Start, Work
+from axletree.plan.schedule import (
+    FINAL,
+    Block,
+    Cancel,
+    Ended,
+    Hit,
+    Killed,
+    Miss,
+    Refused,
+    Resolve,
+    Scheduler,
+    Start,
+    Work,
+)
 from axletree.recipe.target import TargetResources
 
 if TYPE_CHECKING:
@@ -320,6 +333,19 @@ def test_without_keep_going_a_failure_lets_what_runs_end_and_starts_nothing() ->
     assert scheduler.finished
     expected: dict[str, State] = {"bad": "failed", "long": "done", "idle": "cancelled", "user": "blocked"}
     assert scheduler.states == {**expected, "after": "cancelled"}
+
+
+@pytest.mark.parametrize("keep_going", [False, True])
+def test_a_stage_that_this_machine_cannot_run_stops_what_needs_it_and_nothing_else(*, keep_going: bool) -> None:
+    works = table(work("image"), work("plain"), work("user", "image"), work("after", "plain"))
+    scheduler = Scheduler(works, ROOMY, keep_going=keep_going)
+    scheduler.begin()
+    assert scheduler.handle(Refused(a("image"))) == [Block(a("user"), "blocked")]
+    assert played(scheduler, Miss(a("plain"))) == [["plain"]]
+    assert scheduler.handle(Ended(a("plain"), ok=True)) == [Resolve(a("after"))]
+    scheduler.handle(Hit(a("after")))
+    assert scheduler.finished
+    assert scheduler.states == {"image": "failed", "plain": "done", "user": "blocked", "after": "cached"}
 
 
 def test_after_a_cancellation_late_answers_are_void() -> None:

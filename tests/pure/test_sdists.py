@@ -100,6 +100,7 @@ def test_a_version_that_does_not_exist_is_told_with_those_next_to_it() -> None:
     assert said.path == ("version",)
     message = "neither an sdist nor a wheel of cffi 1.18; sdists exist for 1.17.1, 2.0.0 (the newest)"
     assert said.message == f"the package index has {message}"
+    assert said.instead.startswith("name another release, such as cffi==2.0.0, or specify a different index")
     assert absence("cffi", "3", *CFFI).message.endswith("for 2.0.0 (the newest)")
     assert absence("cffi", "0.1", *CFFI).message.endswith("for 1.0.2, 2.0.0 (the newest)")
 
@@ -110,13 +111,14 @@ def test_a_version_with_wheels_alone_is_told_with_what_to_take_instead() -> None
     assert said.path == ("source", "pypi")
     assert said.message == "torch 2.5.0 has no sdist on the package index, only 2 wheels; no version has an sdist"
     assert "git = " in said.hint
+    assert said.instead == "build from its repository: give its URL (https://...) instead of the name"
     assert "wheel = " in said.hint
     other = absence("torch", "2.5.0", *wheels, "torch-2.4.0.tar.gz", "torch-2.6.0.zip")
     assert other.message.endswith("only 2 wheels; sdists exist for 2.4.0, 2.6.0 (the newest)")
     yanked = absence("torch", "2.5.0", File(wheels[0], yanked=True))
     assert f"only {wheels[0]}" in yanked.message
     missing = absence("torch", "2.6.0", *wheels)
-    assert missing.message.endswith("of torch 2.6.0; it only has wheels for torch: 2.5.0 (the newest)")
+    assert missing.message.endswith("of torch 2.6.0; it has only wheels of torch: 2.5.0 (the newest)")
 
 
 def test_an_archive_that_can_not_be_unpacked_is_named() -> None:

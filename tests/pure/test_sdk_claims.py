@@ -109,15 +109,18 @@ def test_two_claims_are_a_fault_that_names_both() -> None:
     found = assign([entry("lib/libshared.so", "math")], manifest())
     (dispute,) = found.disputed
     assert [claim.where for claim in dispute.claims] == ["core, claim 2", "libraries, claim 1"]
-    with pytest.raises(IntegrityError, match=r"a file claimed by core, claim 2 \(lib of math, lib/libshared\.so\) and"):
+    with pytest.raises(
+        IntegrityError,
+        match=r"core, claim 2 \(lib of math, lib/libshared\.so\) and .* claim the same files: lib/libshared\.so",
+    ):
         require_owned(found)
 
 
 def test_a_path_that_is_there_twice_is_a_fault() -> None:
     found = assign([entry("lib/a.so"), entry("lib/a.so", "math"), entry("lib/b"), entry("lib/b/c")], manifest())
     assert [(clash.path, clash.why) for clash in found.clashes] == [
-        ("lib/a.so", "is in math (lib, generic) and runtime (lib, generic)"),
-        ("lib/b", "is a file in runtime (lib, generic), and a folder in runtime (lib, generic)"),
+        ("lib/a.so", "the file is in math (lib, generic) and runtime (lib, generic)"),
+        ("lib/b", "the path is a file in runtime (lib, generic) but a folder in runtime (lib, generic)"),
     ]
 
 

@@ -133,8 +133,8 @@ def test_a_missing_stage_folder_is_an_error_unless_every_component_says_that_it_
     with pytest.raises(IntegrityError) as caught:
         assign_files(read(text % ""), {})
     assert [problem.message for problem in caught.value.problems] == [
-        "stage folder is missing: a",
-        "stage folder is missing: b",
+        "the stage folder a does not exist",
+        "the stage folder b does not exist",
     ]
     assert assign_files(read(text % 'optional = ["linux", "windows"]', platform="windows"), {}) == {}
 
@@ -167,8 +167,8 @@ unmatched_include = 3
         (9, "'a/**b' has '**' in '**b': '**' matches whole folders; put a '/' before and after it"),
         (9, "expected a string"),
         (10, "unknown component"),
-        (11, "is not a folder below the build root: it cannot start with '/' or contain '..'"),
-        (13, "expected a table for a stage folder"),
+        (11, "the folder must be below the build root: its path cannot start with '/' or contain '..'"),
+        (13, "expected a table with the keys of a stage folder"),
         (15, "expected a string or a list of strings"),
     ]
 
@@ -178,14 +178,14 @@ unmatched_include = 3
     [
         ("", "no components"),
         ("components = 3", "no components"),
-        ("options = 3\n" + ALL, "expected a table"),
-        ("[components]\nlib = 3", "expected a table of stage folders"),
+        ("options = 3\n" + ALL, "expected a table of options, such as unmatched_exclude"),
+        ("[components]\nlib = 3", "expected a table for each stage folder"),
         ('[components.lib]\nextends = "base"', "extends 'base', which is not a component"),
-        ("[components.lib]\nextends = 3", "expected component names"),
+        ("[components.lib]\nextends = 3", "expected a list of component names"),
         ('[components.lib]\nextends = "lib"', "in a cycle: lib -> lib"),
-        ('[components.lib."a"]\noptional = 3', "expected true, false or platform names"),
+        ('[components.lib."a"]\noptional = 3', "expected true, false or a list of platform names"),
         ('[components.lib."a"]\ndefault_patterns = "no"', "expected true or false"),
-        ('[components.lib."/a"]', "is not a folder below the build root"),
+        ('[components.lib."/a"]', "the folder must be below the build root"),
         ("x = ", "not valid TOML"),
     ],
 )

@@ -25,10 +25,10 @@ def test_names_of_artifacts() -> None:
         ("rand_lib_dev", "target 'dev'"),  # ROCm/TheRock#935: became a package for the family "dev"
         ("rand_lib_doc", "target 'doc'"),
         ("rand_libs_generic", "component 'libs'"),
-        ("rand_lib", "three words"),
-        ("my_rand_lib_generic", "three words"),
-        ("_lib_generic", "name ''"),
-        ("r/x_lib_generic", "name 'r/x'"),
+        ("rand_lib", "three parts"),
+        ("my_rand_lib_generic", "three parts"),
+        ("_lib_generic", "name is ''"),
+        ("r/x_lib_generic", "name is 'r/x'"),
         ("rand_lib_gfx", "target 'gfx'"),
         ("rand_lib_GFX942", "target 'GFX942'"),
     ],
@@ -94,7 +94,7 @@ def test_merged_by_path_each_once_and_said_so() -> None:
     merged = merge_entries(given, same=same, note=notes.append)
     assert [(found.path, found.artifact) for found in merged] == [("a", "base"), ("b", "base"), ("c/d", "base")]
     assert asked == [("base/b", "sysdeps/b")]
-    assert notes == ["base_lib_generic and sysdeps_lib_generic both contain b, with the same content; it is used once"]
+    assert notes == ["base_lib_generic and sysdeps_lib_generic both contain b, with the same content; one copy is used"]
 
 
 def test_conflicts_name_both_and_are_told_together() -> None:
@@ -110,9 +110,9 @@ def test_conflicts_name_both_and_are_told_together() -> None:
         merge_entries(given, same=lambda one, other: False, note=lambda _: None)
     told = {problem.file: problem.message for problem in caught.value.problems}
     assert told.keys() == {"x", "y", "z", "f", "l", "e"}
-    assert told["x"] == "is in both a_lib_generic and b_lib_generic, with different content"
-    assert told["f"] == "is a file in a_lib_generic, and a folder in b_lib_generic"
-    assert told["l"] == "is a link in a_lib_generic, and a folder in b_lib_generic"
+    assert told["x"] == "the file is in both a_lib_generic and b_lib_generic, with different content"
+    assert told["f"] == "the path is a file in a_lib_generic but a folder in b_lib_generic"
+    assert told["l"] == "the path is a link in a_lib_generic but a folder in b_lib_generic"
 
 
 def test_files_for_several_gpus_may_differ_and_are_for_all_where_they_do_not() -> None:
@@ -135,14 +135,14 @@ def test_files_for_several_gpus_may_differ_and_are_for_all_where_they_do_not() -
         *((path, target) for path in ("own", "own2") for target in sorted(targets)),
     ]
     told = {note.partition(" both contain ")[2] for note in notes}
-    assert told == {f"{what}, with the same content; it is used once" for what in ("licence", "link, link2")}
+    assert told == {f"{what}, with the same content; one copy is used" for what in ("licence", "link, link2")}
 
 
 @pytest.mark.parametrize("target", ["generic", "gfx900", "gfx900:xnack+"])
 @pytest.mark.parametrize("first", ["a", "c"])
 def test_files_for_the_same_gpus_may_not_differ(target: str, first: str) -> None:
     given = [entry("lib", first, target="gfx900"), entry("lib", "b", target=target)]
-    with pytest.raises(IntegrityError, match=r"lib: is in both [ab]_lib_g\S+ and [bc]_lib_g"):
+    with pytest.raises(IntegrityError, match=r"lib: the file is in both [ab]_lib_g\S+ and [bc]_lib_g"):
         merge_entries(given, same=lambda *_: False, note=lambda _: None)
     (one,) = merge_entries(given, same=lambda *_: True, note=lambda _: None)
     assert one.target == ("generic" if target == "generic" else "gfx900" if first == "a" else target)

@@ -192,11 +192,11 @@ artifacts = { "lib*" = "core_hip", "libfoo" = "core" }
             'dist = "demo-core"',
             'dist = "demo-sdk"',
             "package[0].dist",
-            "its module 'demo_sdk' is also the module of the selector",
+            "module 'demo_sdk' is also the module of the selector",
         ),
         ('dist = "demo-core"', 'dist = "json"', "package[0].dist", "'json' cannot be used as a module name"),
         ('dist = "demo-core"', 'dist = "7zip"', "package[0].dist", "'7zip' cannot be used as a module name"),
-        ('dist = "demo-core"', 'dist = "demo--core"', "package[0].dist", "'demo--core' is not normalized"),
+        ('dist = "demo-core"', 'dist = "demo--core"', "package[0].dist", "'demo--core' is not a normalized name"),
         (
             'dist = "demo-core"',
             'dist = "demo-core"\nfamily = "x-{family}"',
@@ -209,9 +209,19 @@ artifacts = { "lib*" = "core_hip", "libfoo" = "core" }
             "sdk.root-package",
             "'core' is installed only with",
         ),
-        ('dist = "demo-core"', 'dist = "demo-core"\nsummary = "a\\nb"', "package[0].summary", "must be a single line"),
-        ('dist = "demo-core"', 'dist = "demo-core"\nrequires = ["core"]', "package[0].requires[0]", "requires itself"),
-        ("[[package.claim]]", "claim = []", "package[0]", "package 'core' claims nothing"),
+        (
+            'dist = "demo-core"',
+            'dist = "demo-core"\nsummary = "a\\nb"',
+            "package[0].summary",
+            "the text must be a single line",
+        ),
+        (
+            'dist = "demo-core"',
+            'dist = "demo-core"\nrequires = ["core"]',
+            "package[0].requires[0]",
+            "the package requires itself",
+        ),
+        ("[[package.claim]]", "claim = []", "package[0]", "package 'core' claims no files"),
         ("[[package]]", 'urls = { Home = "ftp://x" }\n[[package]]', "sdk.urls.Home", "'ftp://x' is not a URL"),
     ],
 )
@@ -241,7 +251,7 @@ def test_a_circle_of_packages_is_told_once_with_its_way() -> None:
 
 def test_a_circle_of_groups_is_told() -> None:
     text = SMALL + '[targets]\ngroups = { a = ["b"], b = ["a", "gfx90a"] }'
-    assert [message for _, _, message in faults(text)] == ["is a member of itself"] * 2
+    assert [message for _, _, message in faults(text)] == ["the family is a member of itself"] * 2
 
 
 def test_names_of_packages_for_gpus_must_differ() -> None:
@@ -256,7 +266,7 @@ device = "{}"
 [[package.claim]]
 """
     more = package.replace("{}", "demo-{family}", 1).replace("{}", "demo-{target}", 1)
-    assert fault(more) == ("package[1].device", "'demo-{target}' is already in use")
+    assert fault(more) == ("package[1].device", "another package already uses the name 'demo-{target}'")
     more = package.replace("{}", "demo-{family}-{family}", 1).replace("{}", "d-{target}", 1)
     assert fault(more)[0] == "package[1].family"
     parse_manifest(SMALL + package.replace("{}", "l-{family}", 1).replace("{}", "d-{target}", 1), filename="demo.toml")
@@ -306,17 +316,17 @@ def test_every_key_has_a_description() -> None:
         (
             'cmake-targets = ["a::b"]',
             "sdk.cmake-targets",
-            "describes how to test a CMake package, but no CMake package is set",
+            "the key describes how to test a CMake package, but no CMake package is set",
         ),
         (
             'cmake-program = "int main() {}"',
             "sdk.cmake-program",
-            "describes how to test a CMake package, but no CMake package is set",
+            "the key describes how to test a CMake package, but no CMake package is set",
         ),
         (
             'cmake-compiler = "bin/cc"',
             "sdk.cmake-compiler",
-            "describes how to test a CMake package, but no CMake package is set",
+            "the key describes how to test a CMake package, but no CMake package is set",
         ),
         ('cmake-package = "a)"', "sdk.cmake-package", "'a)' is not a valid CMake package name"),
         (
@@ -327,7 +337,7 @@ def test_every_key_has_a_description() -> None:
         (
             'cmake-package = "a"\ncmake-compiler = "/usr/bin/cc"',
             "sdk.cmake-compiler",
-            "'/usr/bin/cc' is not a path in the SDK",
+            "'/usr/bin/cc' is not a valid path in the SDK",
         ),
     ],
 )

@@ -67,8 +67,8 @@ def test_pins_must_be_met() -> None:
     with pytest.raises(IntegrityError) as caught:
         check_pins([*release, wheel("e", "b==2.0")], {"c-d": {"1.1"}})
     assert [(problem.key, problem.message) for problem in caught.value.problems] == [
-        ("a 1.0", "requires C_d==1.0, which is not among the packages"),
-        ("e 1.0", "requires b==2.0, which is not among the packages"),
+        ("a 1.0", "the wheel requires C_d==1.0, but this release does not contain it"),
+        ("e 1.0", "the wheel requires b==2.0, but this release does not contain it"),
     ]
 
 

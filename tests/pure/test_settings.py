@@ -83,9 +83,9 @@ def test_all_wrong_variables_are_told() -> None:
     with pytest.raises(UsageError) as caught:
         from_variables({"AXLETREE_OFFLINE": "perhaps", "AXLETREE_JOBS": "0", "AXLETREE_NO_INDEX": "2"})
     assert [(problem.key, problem.message) for problem in caught.value.problems] == [
-        ("AXLETREE_JOBS", "'0' is not a whole number of 1 or more"),
-        ("AXLETREE_OFFLINE", "'perhaps' is not true or false: write 1 or 0"),
-        ("AXLETREE_NO_INDEX", "'2' is not true or false: write 1 or 0"),
+        ("AXLETREE_JOBS", "'0' is not valid: expected a whole number of 1 or more"),
+        ("AXLETREE_OFFLINE", "'perhaps' is not valid: expected 1 or 0"),
+        ("AXLETREE_NO_INDEX", "'2' is not valid: expected 1 or 0"),
     ]
 
 
@@ -108,25 +108,26 @@ def test_everything_wrong_in_a_file_is_told_with_its_line() -> None:
 
 
 def test_an_empty_text_is_no_value() -> None:
-    with pytest.raises(UsageError, match=r"s\.toml:2: store: is empty"):
+    with pytest.raises(UsageError, match=r"s\.toml:2: store: the value is empty"):
         from_file('\nstore = ""\n', filename="s.toml", project=False)
 
 
 def test_a_file_that_is_no_toml() -> None:
-    with pytest.raises(RecipeError, match=r"s\.toml:1: not valid TOML"):
+    with pytest.raises(RecipeError, match=r"s\.toml:1: the file is not valid TOML"):
         from_file("jobs = ", filename="s.toml", project=False)
 
 
 @pytest.mark.parametrize("key", sorted(OF_THE_USER))
 def test_a_project_may_not_say_where_things_come_from(key: str) -> None:
-    value = {"no-index": "true", "store": '"x"', "index-url": '"https://x"'}.get(key, '["https://x"]')
+    texts = {"store": "x", "index-url": "https://x", "runner": "podman"}
+    value = f'"{texts[key]}"' if key in texts else "true" if key in {"no-index", "pass-gpu"} else '["https://x"]'
     text = f"jobs = 2\n{key} = {value}\n"
     assert from_file(text, filename="s.toml", project=False).origins[key] == "s.toml:2"
     with pytest.raises(UsageError) as caught:
         from_file(text, filename="axletree.toml", project=True)
     (problem,) = caught.value.problems
     assert (problem.file, problem.line, problem.key) == ("axletree.toml", 2, key)
-    assert problem.message.startswith("a project's settings file cannot set this")
+    assert problem.message.startswith("this setting cannot be in a project's settings file")
     assert variable_of(key) in (problem.hint or "")
 
 

@@ -54,7 +54,7 @@ def test_a_pep_517_build_gives_what_it_installs() -> None:
         (
             'source-from = "hipify"',
             'source-from = "hipify"\nsource = false',
-            "source = false leaves the stage without a source",
+            "source = false contradicts source-from",
         ),
         (
             'environment = "plain"\n[pack',

@@ -73,33 +73,33 @@ required = "true"
 
 FAULTS = [
     ('name = "demo"\nlabel', 'name = "other"\nlabel', "no package is called 'other'"),
-    ('requires = ["libdemo"]', 'requires = ["libdemos"]', "there is no package 'libdemos'"),
-    ('requires = ["libdemo"]', 'requires = ["demo"]', "requires itself"),
+    ('requires = ["libdemo"]', 'requires = ["libdemos"]', "'libdemos' is not a package"),
+    ('requires = ["libdemo"]', 'requires = ["demo"]', "the package requires itself"),
     ('requires = ["libdemo"]', "independent = true", "cannot be meta or independent"),
     ('requires = ["libdemo"]', 'takes = ["numpy>=2"]', "is not a valid requirement pattern"),
-    ('name = "libdemo"', 'name = "demo"', "duplicate package 'demo'"),
-    ('name = "libdemo"', 'name = "lib--demo"', "is not normalized"),
+    ('name = "libdemo"', 'name = "demo"', "two packages are called 'demo'"),
+    ('name = "libdemo"', 'name = "lib--demo"', "is not a normalized name"),
     ('name = "libdemo"', 'name = "libdemo"\nmeta = true', "can contain files"),
     (
         'name = "libdemo"',
         'name = "libdemo"\nmeta = true\ntakes = ["x"]',
-        "requires all other packages and nothing else",
+        "a meta package always requires all other packages, so it cannot set `requires` or `takes`",
     ),
-    ('to = "demo"', "", "needs either `to` or `drop`"),
-    ('to = "demo"', 'to = "demo"\ndrop = "why"', "needs either `to` or `drop`"),
-    ('files = ["**"]', "", "does not specify which files to take"),
+    ('to = "demo"', "", "the rule needs either `to` or `drop`"),
+    ('to = "demo"', 'to = "demo"\ndrop = "why"', "the rule needs either `to` or `drop`"),
+    ('files = ["**"]', "", "the rule does not specify which files to take"),
     ('files = ["**"]', 'files = ["demo**"]', "'demo**' has '**' in 'demo**'"),
     ('files = ["**"]', 'files = ["**"]\nexclude = ["/x"]', "'/x' starts with '/'"),
     ('files = ["**"]', 'files = ["**"]\nwhen = "x["', "'x[' has an unclosed '['"),
     ("[[rule]]", '[[edit]]\nfile = "x.py"\nfind = "a"\nreplace = ""\nwhen = "x/"\n\n[[rule]]', "'x/' ends with '/'"),
     ('files = ["**"]', 'modules = ["a-b"]', "not a valid Python module name"),
-    ('"libdemo/lib" }', '"/libdemo/lib" }', "not a relative folder"),
-    ('"libdemo/lib" }', '"../lib" }', "not a relative folder"),
+    ('"libdemo/lib" }', '"/libdemo/lib" }', "must be relative folders"),
+    ('"libdemo/lib" }', '"../lib" }', "must be relative folders"),
     ("[[rule]]", '[check]\nfile = "/x.py"\nmarkers = "m"\n\n[[rule]]', "not a relative path"),
-    ("[[rule]]", '[[edit]]\nfile = "x.py"\nfind = ""\nreplace = ""\n\n[[rule]]', "is empty"),
+    ("[[rule]]", '[[edit]]\nfile = "x.py"\nfind = ""\nreplace = ""\n\n[[rule]]', "the text to find is empty"),
     ("[[rule]]", '[[edit]]\nfile = "../x.py"\nfind = "a"\nreplace = ""\n\n[[rule]]', "not a relative path"),
     ("[[rule]]", '[[edit]]\nfile = "x.py"\nfind = "a"\nreplace = ""\ncount = 0\n\n[[rule]]', "at least 1"),
-    ("[[rule]]", '[opens]\n"/liba.so" = ["libb.so"]\n\n[[rule]]', "neither the name nor the relative path"),
+    ("[[rule]]", '[opens]\n"/liba.so" = ["libb.so"]\n\n[[rule]]', "neither a file name nor a relative path"),
     ("[[rule]]", '[opens]\n"liba.so" = ["lib/libb.so"]\n\n[[rule]]', "is not a library name"),
     ("[[rule]]", '[opens]\n"liba.so" = "libb.so"\n\n[[rule]]', 'write ["libb.so"]'),
 ]
@@ -189,10 +189,10 @@ def test_every_gap_and_clash_is_told() -> None:
     with pytest.raises(IntegrityError) as caught:
         assign_files(["a/x", "b/x", "c", "left.py", "over.py"], rules(*given), soname=lambda _: None)
     assert [(problem.key, problem.message) for problem in caught.value.problems] == [
-        (None, "2 files are not matched by any rule: left.py, over.py"),
-        ("rule[2]", "is required, but matches no file: nowhere"),
-        ("c/x", "is the destination of more than one file"),
-        ("c", "is both a file and a folder in the parts"),
+        (None, "no rule matches 2 files: left.py, over.py"),
+        ("rule[2]", "the rule must match a file, but matches none: nowhere"),
+        ("c/x", "the path is the destination of more than one file"),
+        ("c", "the path is both a file and a folder in the parts"),
     ]
 
 

@@ -90,7 +90,7 @@ def test_symbols_tell_who_needs_cpython() -> None:
 
 
 def test_what_can_not_be_tagged() -> None:
-    with pytest.raises(IntegrityError, match=r"_core\.so: needs CPython, but does not record which"):
+    with pytest.raises(IntegrityError, match=r"_core\.so: the file needs CPython, but does not record which"):
         compute_tags({PLAIN: library()}, POLICIES)
     with pytest.raises(IntegrityError, match="is for cp313t"):
         compute_tags({VERSIONED: library(), FREE: library()}, POLICIES)

@@ -65,10 +65,12 @@ def test_wheels_of_a_release_come_together() -> None:
     assert [variant.label for variant in merged.variants] == ["sm80", "sm90"]
     assert merged.namespaces == ("nvidia",)
     other = describe(make_variant("sm90", SM90))
-    with pytest.raises(IntegrityError, match=r"c\.whl: gives label 'sm90' different properties from b\.whl"):
+    with pytest.raises(
+        IntegrityError, match=r"c\.whl: the wheel defines label 'sm90' with different properties than b\.whl"
+    ):
         merge_variants([("b.whl", one), ("c.whl", other)])
     amd = describe(make_variant("amd", [Property("amd", "gfx_arch", "gfx90a")]))
-    with pytest.raises(IntegrityError, match="lists namespaces in a different order: amd"):
+    with pytest.raises(IntegrityError, match="other wheels list these namespaces in a different order: amd"):
         merge_variants([("b.whl", one), ("c.whl", amd)])
 
 

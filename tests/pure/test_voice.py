@@ -79,7 +79,7 @@ def test_texts_are_collected_from_every_kind_of_place() -> None:
         "exactly one of X is required, found X",  # a message of a recipe
         "File patterns for what to exclude.",  # a key of the recipe's model
         "Test the installed packages.",  # the runtime's help
-        "Copy missing libraries into wheels, except those that other distributions provide, and retag them.",
+        "Copy missing libraries into wheels, unless another distribution provides them, and retag the wheels.",
     ):
         assert known in texts
 

@@ -65,7 +65,7 @@ def test_what_is_missing_or_damaged_in_the_folder_is_a_fact() -> None:
     scan = scan_wheel(zip_bytes({f"{INFO}/METADATA": b"\xff", f"{INFO}/WHEEL": WHEEL}), filename=NAME)
     assert scan.wheel.metadata is None
     assert scan.wheel.unreadable == (
-        f"{INFO}/METADATA: not UTF-8 text: invalid start byte",
+        f"{INFO}/METADATA: the file is not UTF-8 text: invalid start byte",
         f"{INFO}/RECORD is missing",
     )
 
@@ -83,7 +83,7 @@ def test_a_damaged_elf_file_is_a_fact() -> None:
 
 
 def test_no_wheel() -> None:
-    with pytest.raises(IntegrityError, match="not a valid wheel file name"):
+    with pytest.raises(IntegrityError, match="the file name is not valid for a wheel"):
         scan_wheel(zip_bytes({}), filename="demo.zip")
     with pytest.raises(IntegrityError, match="not a ZIP archive"):
         scan_wheel(b"not at all", filename=NAME)

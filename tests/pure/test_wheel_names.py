@@ -34,7 +34,7 @@ def test_sets_of_tags_are_multiplied() -> None:
     ["demo.whl", "demo-1.0.tar.gz", "demo-1.0-py3-none.whl", "demo-x-py3-none-any.whl", "demo-1-b1-py3-none-any.whl"],
 )
 def test_what_is_no_wheel_name(name: str) -> None:
-    with pytest.raises(IntegrityError, match="not a valid wheel file name"):
+    with pytest.raises(IntegrityError, match="the file name is not valid for a wheel"):
         parse_wheel_name(name)
 
 

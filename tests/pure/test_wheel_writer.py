@@ -134,18 +134,21 @@ def test_memory_stays_bounded() -> None:
 @pytest.mark.parametrize(
     ("members", "message"),
     [
-        ([Member(path="../up", data=b"")], "../up: not a valid path in a wheel"),
-        ([Member(path="/abs", data=b"")], "/abs: not a valid path in a wheel"),
-        ([Member(path="a", data=b""), Member(path="a", data=b"")], "a: occurs twice in the wheel"),
-        ([Member(path="a", data=b""), Member(path="a/b", data=b"")], "a: is both a file and a folder"),
-        ([Member(path="demo-1.0.dist-info/RECORD", data=b"")], "RECORD: the writer creates RECORD itself"),
-        ([Member(path="demo-1.0.dist-info/METADATA", data=b"")], "METADATA: occurs twice in the wheel"),
+        ([Member(path="../up", data=b"")], "../up: the path is not valid in a wheel"),
+        ([Member(path="/abs", data=b"")], "/abs: the path is not valid in a wheel"),
+        ([Member(path="a", data=b""), Member(path="a", data=b"")], "a: the wheel lists this file twice"),
+        ([Member(path="a", data=b""), Member(path="a/b", data=b"")], "a: the path is both a file and a folder"),
+        ([Member(path="demo-1.0.dist-info/RECORD", data=b"")], "RECORD: the wheel cannot contain this file"),
+        ([Member(path="demo-1.0.dist-info/METADATA", data=b"")], "METADATA: the wheel lists this file twice"),
         (
             [Member(path="demo-0.9.dist-info/x", data=b"")],
-            "demo-0.9.dist-info: is a second metadata folder in addition to demo-1.0",
+            "demo-0.9.dist-info: a wheel can contain only one *.dist-info folder, but this one also contains demo-1.0",
         ),
-        ([Member(path="a", data=lambda: [b""])], "a: is given in chunks, so its size must be specified"),
-        ([Member(path="a", data=lambda: [b"12"], size=3)], "a: was declared with 3 bytes, but has 2"),
+        (
+            [Member(path="a", data=lambda: [b""])],
+            "a: the file's size must be specified, because its content is given in chunks",
+        ),
+        ([Member(path="a", data=lambda: [b"12"], size=3)], "a: the file was declared with 3 bytes, but has 2"),
     ],
 )
 def test_what_can_not_be_written(members: list[Member], message: str) -> None:

@@ -83,7 +83,7 @@ def test_paths_that_leave_the_folder(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["a/" * 128 + "x", "x" * 4097])
 def test_paths_that_no_system_takes(name: str) -> None:
-    assert "its path has more than" in refused(zip_bytes({name: b""}))
+    assert "the path has more than" in refused(zip_bytes({name: b""}))
 
 
 def test_a_long_path_that_systems_take() -> None:
@@ -98,11 +98,11 @@ def test_two_members_of_one_name() -> None:
         with zipfile.ZipFile(buffer, "w") as archive:
             archive.writestr("a", b"1")
             archive.writestr("a", b"2")
-    assert "a: occurs twice" in refused(buffer.getvalue())
+    assert "a: damaged archive: the member occurs twice" in refused(buffer.getvalue())
 
 
 def test_a_file_that_is_a_folder_too() -> None:
-    assert "a: is both a file and a folder" in refused(zip_bytes({"a": b"", "a/b": b""}))
+    assert "a: damaged archive: the path is both a file and a folder" in refused(zip_bytes({"a": b"", "a/b": b""}))
 
 
 def test_symbolic_links() -> None:
@@ -111,7 +111,7 @@ def test_symbolic_links() -> None:
         info = zipfile.ZipInfo("link")
         info.external_attr = (stat.S_IFLNK | 0o777) << 16
         archive.writestr(info, "/etc/passwd")
-    assert "link: is a symbolic link" in refused(buffer.getvalue())
+    assert "link: unsupported archive: the member is a symbolic link" in refused(buffer.getvalue())
 
 
 def test_all_bad_members_are_named_at_once() -> None:
@@ -148,7 +148,7 @@ def test_sizes_that_differ_between_the_two_headers() -> None:
 def test_a_crc_that_is_not_the_contents() -> None:
     member = stored()
     member.crc ^= 1
-    assert "a: its content has CRC" in refused(archive_of(member, b"abc"))
+    assert "a: damaged archive: the content has CRC" in refused(archive_of(member, b"abc"))
 
 
 def test_a_deflated_member_that_is_longer_or_shorter_than_declared() -> None:
@@ -158,7 +158,7 @@ def test_a_deflated_member_that_is_longer_or_shorter_than_declared() -> None:
     body = packer.compress(b"x" * 5000) + packer.flush()
     for size in (4999, 5001):
         member = Written(path="a", method=8, executable=False, offset=0, size=size, compressed=len(body))
-        assert "a: its deflate stream" in refused(archive_of(member, body))
+        assert "a: damaged archive: the deflate stream" in refused(archive_of(member, body))
 
 
 def test_a_bomb_is_refused_before_it_is_inflated() -> None:
@@ -169,7 +169,9 @@ def test_a_bomb_is_refused_before_it_is_inflated() -> None:
 def test_a_limit_is_kept() -> None:
     data = zip_bytes({"a": bytes(1000)})
     (entry,) = read_directory(data)
-    with pytest.raises(IntegrityError, match="a: has 1000 bytes, more than the limit of 999"):
+    with pytest.raises(
+        IntegrityError, match="a: unsupported archive: the member has 1000 bytes, more than the limit of 999"
+    ):
         read_member(data, entry, limit=999)
 
 
@@ -184,7 +186,9 @@ def test_flags_that_change_the_meaning(flag: int, message: str) -> None:
 
 
 def test_other_methods() -> None:
-    assert "a: uses compression method 14" in refused(zip_bytes({"a": b"x" * 100}, method=zipfile.ZIP_LZMA))
+    assert "a: unsupported archive: the member uses compression method 14" in refused(
+        zip_bytes({"a": b"x" * 100}, method=zipfile.ZIP_LZMA)
+    )
 
 
 def test_members_that_overlap() -> None:

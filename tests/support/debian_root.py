@@ -16,6 +16,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,10 +25,20 @@ from urllib.parse import unquote
 
 import pytest
 
+from axletree.app.images import make_image
+from axletree.core.errors import HostError
+from axletree.host.image import debian
+from axletree.host.image import layers as image_layers
+from axletree.recipe.image_locks import parse_image_lock, render_image_lock
+from axletree.recipe.images import DebianTable, Image
+from axletree.store import Store
 from support.inputs import CACHE, debian_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from axletree.core.images import ImageRecord
+    from axletree.recipe.image_locks import LockedImage
 
 NOBODY = 65534
 _HANDED = "/mnt/handed"
@@ -82,6 +94,40 @@ def debian_root(suite: str, packages: Iterable[str]) -> Path:
                 pytest.skip(f"Debian {suite} can't be had here: {done.stderr.strip()[-300:]}")
             (folder / "new").replace(folder / "root")
     return folder / "root"
+
+
+@dataclass(frozen=True)
+class TwiceMade:
+    """An image that was made twice, and the root of it."""
+
+    first: LockedImage
+    second: LockedImage
+    record: ImageRecord
+    root: Path
+
+
+def debian_image_twice(suite: str, packages: tuple[str, ...]) -> TwiceMade:
+    """An image of a suite, made by Axletree in two stores; kept. Skips with the reason where none can be."""
+    image = Image(debian=DebianTable(suite=suite, packages=packages))
+    code = [Path(module.__file__ or "").read_bytes() for module in (debian, image_layers)]
+    key = hashlib.sha256(b"".join([*code, image.reference.encode()])).hexdigest()[:8]
+    folder = CACHE / f"image-{suite}-{key}"
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def make(name: str) -> tuple[ImageRecord, LockedImage]:
+        note = folder / f"{name}.lock.toml"
+        locked = parse_image_lock(note.read_text(), file=note.name)["x"] if note.exists() else None
+        made = make_image(Store.open(folder / name), "x", image, locked, folder=folder)
+        note.write_text(render_image_lock([made[1]]))
+        return made
+
+    with (folder / ".lock").open("w") as lock, ThreadPoolExecutor(max_workers=2) as pool:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            (record, first), (_, second) = pool.map(make, ("first", "second"))
+        except HostError as error:
+            pytest.skip(f"Debian {suite} can't be had here: {error}"[-400:])
+        return TwiceMade(first, second, record, Store.open(folder / "first").image_path(record.id) / "root")
 
 
 def run_in_root(

@@ -13,6 +13,7 @@ from axletree.core.events import (
     Download,
     Event,
     MemorySampled,
+    ProgressUnit,
     Published,
     RunFinished,
     RunStarted,
@@ -227,7 +228,8 @@ def _stage(s: Script) -> list[Event]:
     events: list[Event] = [StageStarted(time=begin, stage=stage, key=key, jobs=s.jobs, log=log)]
     for number, (text, done, total) in enumerate(s.steps):
         at = begin + s.wall * (number + 1) / (len(s.steps) + 1)
-        events.append(StageProgress(time=at, stage=stage, message=text, done=done, total=total))
+        unit: ProgressUnit = "bytes" if s.action in ("fetch", "environment") else "steps"
+        events.append(StageProgress(time=at, stage=stage, message=text, done=done, total=total, unit=unit))
     count = min(120, max(1, int(s.wall / 0.5)))
     for number in range(count):
         share = (number + 0.5) / count

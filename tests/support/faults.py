@@ -49,7 +49,10 @@ With ``os._exit``: the first process of a namespace can't send itself a signal. 
 
 
 def faults_in_stages(folder: Path, below: str, at: int, error: int = 0) -> dict[str, str]:
-    """Variables for a command, whose stages are then killed, or get an error."""
+    """Variables for a command, whose stages are then killed, or get an error.
+
+    ``below`` is a part of the paths: stages see their store at another path than we do.
+    """
     folder.mkdir(exist_ok=True)
     (folder / "sitecustomize.py").write_text(SITE)
     return {"PYTHONPATH": str(folder), "FAULT_AT": str(at), "FAULT_BELOW": below, "FAULT_ERROR": str(error)}

@@ -246,8 +246,12 @@ class Project:
         return {entry["path"]: self.blob(entry["blob"]) for entry in entries if entry.get("blob")}
 
     def processes(self) -> list[str]:
-        """Living processes that have to do with this project: by folder, command line or environment."""
-        mark = str(self.folder)
+        """Living processes that have to do with this project: by folder, command line, environment or mounts.
+
+        A stage in a room of its own sees neither name nor folder of the project, but its mounts come from there.
+        """
+        mark, device = str(self.folder), mounted_at(self.folder)
+        source = f" /{self.folder.relative_to(device)}/"
         found = []
         for process in psutil.process_iter():
             try:
@@ -255,7 +259,7 @@ class Project:
                     if process.pid == os.getpid() or process.status() == psutil.STATUS_ZOMBIE:
                         continue
                     words = [process.cwd(), *process.cmdline(), *process.environ().values()]
-                    if any(mark in word for word in words):
+                    if any(mark in word for word in words) or source in mounts_of(process.pid):
                         found.append(f"{process.pid} {' '.join(process.cmdline())}")
             except psutil.Error:
                 continue
@@ -279,6 +283,19 @@ class Project:
         """How a command ended, for a golden file: exit code, what it said at the end, where."""
         summary = ended.out[match.start() :] if (match := _SUMMARY.search(ended.out)) else ended.out
         return self.plain(f"exit code {ended.code}\n{summary}{ended.err}")
+
+
+def mounted_at(folder: Path) -> Path:
+    """The mount point of the file system that a folder is on."""
+    return next(each for each in (folder, *folder.parents) if each.is_mount())
+
+
+def mounts_of(pid: int) -> str:
+    """What a process has mounted, as proc(5) lists it; nothing for one that has ended."""
+    try:
+        return Path(f"/proc/{pid}/mountinfo").read_text(encoding="utf-8")
+    except OSError:
+        return ""
 
 
 _SUMMARY = re.compile(r"^(done|failed|cancelled) (in|after) ", re.MULTILINE)

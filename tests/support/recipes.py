@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING
 
 from axletree.core.errors import Problem, RecipeError
 from axletree.recipe.axes import expand
+from axletree.recipe.defaults import DEFAULTS_LOCK, parse_defaults
 from axletree.recipe.parse import parse_recipe
 from axletree.recipe.target import resolve
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from axletree.recipe.defaults import Defaults
     from axletree.recipe.model import Recipe
     from axletree.recipe.target import Target
 
@@ -57,6 +61,12 @@ imports = ["small"]
 def recipe_of(text: str = SMALL) -> Recipe:
     """The recipe of a text."""
     return parse_recipe(text, filename="recipe.toml")
+
+
+def shipped_defaults(path: Path) -> Defaults | None:
+    """The defaults of a recipe that ships; none where it states its stages."""
+    lock = path.parent / path.stem / DEFAULTS_LOCK
+    return parse_defaults(lock.read_text(encoding="utf-8"), filename=lock.name) if lock.exists() else None
 
 
 def problems_of(text: str) -> tuple[Problem, ...]:

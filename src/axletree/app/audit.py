@@ -45,7 +45,7 @@ class Promises(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditedFiles(msgspec.Struct, frozen=True):
-    """What an audit of several files and folders found."""
+    """The findings of an audit of files and folders."""
 
     files: tuple[AuditReport, ...]
 
@@ -110,7 +110,9 @@ def _audit_folder(folder: Path, promises: Promises) -> AuditReport:
     files = list_files(folder)
     scan = scan_tree(find_code(folder, files))
     if not (scan.elfs or scan.damaged_elfs or scan.others):
-        raise UsageError(Problem(file=str(folder), message="contains no wheels, conda packages or machine code"))
+        raise UsageError(
+            Problem(file=str(folder), message="the folder contains no wheels, conda packages or machine code")
+        )
     policies = read_shipped(PLATFORM_POLICIES)
     machines = [elf.facts.architecture for elf in scan.elfs if elf.facts.architecture]
     return audit_tree(

@@ -17,9 +17,11 @@ from axletree.app.collisions import refuse_collisions
 from axletree.app.forewarnings import plan_findings
 from axletree.app.installing import install_commands, wanted
 from axletree.app.ledger import Keeper, skipped
+from axletree.app.lock_changes import LockedFile
 from axletree.app.planning import PlanRequest, Prepared
 from axletree.app.publish import PublishedFile, check_writable, publish
-from axletree.core.errors import AxletreeError, HostError, Problem, render_problem
+from axletree.app.version_note import version_note
+from axletree.core.errors import AxletreeError, HostError, Problem
 from axletree.core.events import Event, Published, RunStarted
 from axletree.core.units import format_bytes
 from axletree.execute.driver import BuildRun, Result, execute
@@ -28,6 +30,8 @@ from axletree.host import machine
 from axletree.host.hiding import hide_start
 from axletree.plan.ledger import Standing
 from axletree.plan.packaging import LISTINGS, root_of
+from axletree.plan.refusals import refusals
+from axletree.recipe.shell_variables import ignored_variables
 from axletree.store.blobs import CorruptBlob
 from axletree.store.layout import STORE_VARIABLE
 from axletree.view.report_data import InstallCommand
@@ -37,6 +41,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from axletree.core.records import StageRecord
+    from axletree.execute.containers import ReadyEngine
+    from axletree.execute.executor import Executor
     from axletree.host.folder_lock import Note
     from axletree.plan.admission import Budget
     from axletree.plan.graph import PlannedStage
@@ -62,20 +68,22 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BuildReport(msgspec.Struct, frozen=True, kw_only=True):
-    """How a build ended: report of ``build``, behind its events."""
+    """The result of a build: report of ``build``, after its events."""
 
     status: Literal["done", "failed", "cancelled"]
     exit_code: int
     out: Path
     """The output folder."""
     variants: tuple[Standing, ...] = ()
-    """How the run's variants stand in the ledger of the output folder; none where it broke off."""
+    """State of the run's variants in the ledger of the output folder; empty if the build stopped early."""
+    locked: tuple[LockedFile, ...] = ()
+    """Locks that were missing or out of date, and were updated first."""
     install: tuple[InstallCommand, ...] = ()
-    """Commands that install what was built."""
+    """Commands that install the packages."""
     page: Path | None = None
-    """The report for people, as HTML."""
+    """The HTML report."""
     problems: tuple[Problem, ...] = ()
-    """What it broke off of; failures of stages are in their events."""
+    """Errors that stopped the build; failures of stages are in their events."""
 
 
 def build(
@@ -111,9 +119,12 @@ def build(
         while True:
             rounds += 1
             prepared = planning.prepare(request, store, environ=environ)
+            if rounds == 1:
+                _name_ignored(prepared, request, settings, environ, note)
+            prepared, engine = _with_images(prepared, store, settings, environ, note)
             budget = _room(prepared, store, request.out, jobs=settings.jobs)
             keeper = Keeper(prepared, store, request.out, note=note)
-            result = run(prepared, store, budget, tell=keeper.before(tell))
+            result = run(prepared, store, budget, tell=keeper.before(tell), engine=engine)
             if result.met_corruption and rounds < _MOST_ROUNDS:
                 continue
             listings = publishable(prepared, result)
@@ -124,15 +135,36 @@ def build(
                     raise
             else:
                 break
+    published = {stage.id: record for stage, record in listings}
     keeper.finish(result, skipped=skipped(prepared.loaded.recipe, request.skip))
     return Built(
         result=result,
         view=folding.view,
-        install=_install(prepared, request.out, listings),
+        install=install_commands(request.out, wanted(prepared.plan, published)),
         prepared=prepared,
         standings=keeper.standings(),
         untouched=_untouched(prepared, files),
     )
+
+
+def _name_ignored(
+    prepared: Prepared, request: PlanRequest, settings: Settings, environ: Mapping[str, str], note: Note
+) -> None:
+    """Say which variables of the shell do nothing here, and what does; and that git knows a later version."""
+    said = {
+        "--jobs": settings.jobs,
+        "--gpu": request.patterns,
+        "--variant": request.patterns,
+        "--set": request.sets,
+        "--format": request.formats,
+        "--release": request.release,
+    }
+    for line in ignored_variables(
+        prepared.loaded.recipe, environ, said=[option for option, value in said.items() if value]
+    ):
+        note(f"note: {line}")
+    for line in version_note(prepared, request, environ):
+        note(f"note: {line}")
 
 
 def _untouched(prepared: Prepared, files: Sequence[PublishedFile]) -> bool:
@@ -165,13 +197,15 @@ def _publish(
 
     try:
         refuse_collisions(listings)
-        files = publish(keeper.out, [record for _, record in listings], keeper.store, note=keeper.note)
+        records = [record for _, record in listings]
+        files = publish(keeper.out, records, keeper.store, replace=keeper.prepared.replace, note=keeper.note)
     except BaseException as error:
         if final or not isinstance(error, CorruptBlob):
             close("cancelled" if isinstance(error, KeyboardInterrupt) else "failed")
             if isinstance(error, AxletreeError):
                 with suppress(AxletreeError):  # what keeps the ledger from being written is told already
-                    keeper.finish(result, refused=render_problem(error.problems[0]).partition("\n")[0])
+                    refused = refusals(error.problems, listings, keeper.prepared.plan.variants)
+                    keeper.finish(result, refused=refused)
         raise
     for file in files:
         tell(Published(time=time.time(), **msgspec.structs.asdict(file)))
@@ -201,8 +235,12 @@ def run_plan(
     environ: Mapping[str, str],
     tell: Callable[[Event], None],
     tick: Callable[[], None],
+    engine: ReadyEngine | None = None,
 ) -> Result:
-    """Run the stages of a plan that the store lacks; ``tell`` gets the events, ``tick`` is called now and then."""
+    """Run the stages of a plan that the store lacks; ``tell`` gets the events, ``tick`` is called now and then.
+
+    Stages with an image run in the ``engine``, if there is one.
+    """
     ccache = find_ccache()
     job = BuildRun(
         plan=prepared.plan,
@@ -215,8 +253,27 @@ def run_plan(
         },
         keep_going=keep_going,
     )
-    executor = LocalExecutor(store, environ, settings)
+    executor: Executor = LocalExecutor(store, environ, settings)
+    if engine is not None:
+        from axletree.app.engines import executor_with  # noqa: PLC0415 (start-up time: most builds use no engine)
+
+        executor = executor_with(engine, store, environ, settings, others=executor)
     return execute(job, store, executor, started=run_started(prepared, store), emit=tell, tick=tick)
+
+
+def _with_images(
+    prepared: Prepared, store: Store, settings: Settings, environ: Mapping[str, str], note: Callable[[str], object]
+) -> tuple[Prepared, ReadyEngine | None]:
+    """Make what stages with an image need, and the engine in which they run if the runner is one."""
+    if all(stage.step.image is None for stage in prepared.plan.stages.values()):
+        return prepared, None
+    from axletree.app.engines import make_engine_ready, wanted_engine  # noqa: PLC0415 (start-up time: few use images)
+    from axletree.app.stage_images import make_ready  # noqa: PLC0415
+
+    wanted = wanted_engine(prepared, settings, environ=environ)
+    prepared = make_ready(prepared, store, settings=settings, environ=environ, note=note)
+    engine = None if wanted is None else make_engine_ready(wanted, prepared, store, environ=environ, note=note)
+    return prepared, engine
 
 
 def _refuse_too_large(prepared: Prepared, *, free: int) -> None:
@@ -228,8 +285,8 @@ def _refuse_too_large(prepared: Prepared, *, free: int) -> None:
                 f"stage {stage.id} needs {format_bytes(wanted)} of disk space, but only {format_bytes(free)} is free"
             ),
             hint=(
-                f"set {STORE_VARIABLE} to a folder on a larger disk, run `axletree store gc`, or correct the stage's "
-                "resources"
+                f"set {STORE_VARIABLE} to a folder on a larger disk, run `axletree store gc`, or lower `disk` in the "
+                "stage's resources"
             ),
         )
         for stage in prepared.plan.stages.values()
@@ -270,9 +327,3 @@ def publishable(prepared: Prepared, result: Result) -> list[tuple[PlannedStage, 
             assert record is not None  # noqa: S101 (it is good for some variant, so it is there)
             found.append((stage, record))
     return found
-
-
-def _install(
-    prepared: Prepared, out: Path, listings: Sequence[tuple[PlannedStage, StageRecord]]
-) -> tuple[InstallCommand, ...]:
-    return install_commands(out, wanted(prepared.plan, {stage.id: record for stage, record in listings}))

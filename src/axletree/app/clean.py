@@ -28,17 +28,17 @@ What = Literal["build", "hipify", "all"]
 
 
 class CleanReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A tree, and what becomes of what lies in it."""
+    """A tree, and what happens to its content."""
 
     folder: str
     items: tuple[Item, ...]
     done: bool
     patch: str | None = None
-    """File that holds the changes which were taken back, to be applied in the folder with `git apply`."""
+    """File with the reverted changes; apply it in the folder with ``git apply``."""
 
 
 class CleanedTrees(msgspec.Struct, frozen=True, kw_only=True):
-    """Each tree that is meant: report of ``clean``."""
+    """Each cleaned tree: report of ``clean``."""
 
     trees: tuple[CleanReport, ...]
 
@@ -56,7 +56,7 @@ def find_trees(recipe_or_folder: str, *, here: Path) -> tuple[Path, ...]:
     loaded = load_recipe(recipe_or_folder)
     places = [here / repository.folder for repository in repositories(loaded.recipe)]
     if loaded.recipe.source.path is not None:
-        places.insert(0, loaded.path.parent / loaded.recipe.source.path)
+        places.insert(0, loaded.file(loaded.recipe.source.path))
     found = tuple(place for place in places if place.is_dir())
     if not found:
         looked = ", ".join(map(str, places)) or "the recipe does not set a source folder"
@@ -84,13 +84,16 @@ def clean(folder: Path, what: What, *, environ: Mapping[str, str], really: bool)
     top = folder.resolve()
     if not (top / ".git").exists():
         if what != "build":
-            hint = "the original content of files is unknown without git; only `--build` works here"
-            raise UsageError(Problem(file=str(folder), message="is not a git repository", hint=hint))
+            hint = (
+                "run `axletree clean --build`: without git, the original content of files is unknown, so nothing "
+                "else can be undone"
+            )
+            raise UsageError(Problem(file=str(folder), message="the folder is not a git repository", hint=hint))
         items = tuple(cleaning.find_products(top))
         _carry_out(top, items, {}, really=really)
         return CleanReport(folder=str(folder), items=items, done=really)
     git = open_worktree(top, url=top.as_uri(), environ=environ, refresh=really)
-    trees = tuple(_trees(git, what))
+    trees = (git,) if what == "build" else tuple(cleaning.repositories_in(git))
     with nullcontext(()) if what == "build" else hipified_copies(git, trees) as copies:
         found = {tree.folder: (tree, tuple(_find(tree, top, what, copies))) for tree in trees}
     items = _distinct(item for _, inner in found.values() for item in inner)
@@ -109,13 +112,6 @@ def _as_given(beside: Path, folder: Path) -> Path:
     return found if found.exists() else beside
 
 
-def _trees(git: Worktree, what: What) -> Iterator[Worktree]:
-    if what == "build":
-        yield git
-    else:
-        yield from cleaning.repositories_in(git)
-
-
 def _find(git: Worktree, top: Path, what: What, copies: Sequence[Path]) -> Iterator[Item]:
     if what in {"build", "all"}:
         yield from cleaning.find_ignored(git, top)
@@ -126,10 +122,13 @@ def _find(git: Worktree, top: Path, what: What, copies: Sequence[Path]) -> Itera
         if what == "all" and item.fate == "keep":
             if _inside(git, top, item) in both:
                 yield msgspec.structs.replace(
-                    item, why="staged and then changed again: a patch cannot contain both versions"
+                    item,
+                    why="you staged the file and then changed it again, and a patch cannot contain both versions",
                 )
             else:
-                yield msgspec.structs.replace(item, fate="restore", why="changed by you: saved as a patch")
+                yield msgspec.structs.replace(
+                    item, fate="restore", why="you changed the file, so your changes are saved as a patch"
+                )
         else:
             yield item
 
@@ -179,7 +178,7 @@ def _carry_out(
             if item.fate == "remove":
                 cleaning.remove(top / item.path)
     except OSError as error:
-        message = f"cannot be removed or written: {error.strerror}"
+        message = f"the file cannot be removed or written: {error.strerror}"
         raise HostError(Problem(file=str(error.filename or top), message=message)) from error
     return patch
 

@@ -22,7 +22,7 @@ from axletree.buildsystem.cmake.cache import (
 from axletree.buildsystem.cmake.features import Mismatch, check_features
 from axletree.buildsystem.cmake.python_switch import PythonFacts, configured_python, find_executable, switch_python
 from axletree.core.errors import HostError, IntegrityError, Problem, UsageError
-from axletree.host.files import replace_file
+from axletree.host.files import file_errors, replace_file
 from axletree.host.pythons import python_facts
 
 if TYPE_CHECKING:
@@ -32,22 +32,22 @@ _BACKUP = "~"
 
 
 class CacheReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A cache as it is now, or would be: report of ``cmake-cache``."""
+    """A cache after the edits, or as it would be: report of ``cmake-cache``."""
 
     file: str
     entries: tuple[CacheEntry, ...]
-    """Those that were asked for, by name; all but CMake's internal ones where none were named."""
+    """The requested entries, by name; without a request, all but CMake's internal ones."""
     unknown: tuple[str, ...]
-    """Names and patterns that no entry has."""
+    """Names and patterns that match no entry."""
     changes: tuple[CacheChange, ...]
     expected: int
-    """How many entries were compared with what is expected."""
+    """Number of entries that were compared with the expected values."""
     mismatches: tuple[Mismatch, ...]
     logged: bool
-    """Whether what configuring printed counted too."""
+    """Whether the configure log was read too."""
     written: bool
     backup: str | None
-    """Where the cache of before lies, if another was written."""
+    """Path of the backup, if the cache was changed."""
 
 
 def work_on_cache(
@@ -78,7 +78,7 @@ def work_on_cache(
     """
     path = place / CACHE_FILE if place.is_dir() else place
     if not path.exists():
-        hint = "specify the folder that CMake configured"
+        hint = "specify the build folder that CMake configured"
         raise UsageError(Problem(message=f"no {CACHE_FILE} found", file=str(place), hint=hint))
     text = _read(path)
     lines = _read(log).splitlines() if log is not None else []
@@ -126,11 +126,11 @@ def _switched(cache: Cache, python: Path, path: Path) -> Cache:
     switched = edit_cache(cache, switch_python(cache, old, new, file=str(path)), file=str(path))
     problems = [
         Problem(
-            message=f"the value was {change.old}, but its replacement {change.new} does not exist",
+            message=f"the entry would change from {change.old} to {change.new}, which does not exist",
             file=str(path),
             line=switched.entries[change.name].line,
             key=change.name,
-            hint=f"install it for {new.executable}, or remove the entry",
+            hint=f"install the missing file for {new.executable}, or remove the entry with --unset",
         )
         for change in diff_caches(cache, switched)
         if change.old is not None
@@ -155,14 +155,10 @@ def _facts_of_old(executable: str) -> PythonFacts:
 
 
 def _write(path: Path, text: str, *, like: Path) -> None:
-    try:
+    with file_errors(path, "the file cannot be written"):
         replace_file(path, text.encode("utf-8", "surrogateescape"), mode=like.stat().st_mode & 0o777)
-    except OSError as error:
-        raise HostError(Problem(message=f"cannot be written: {error.strerror}", file=str(path))) from error
 
 
 def _read(path: Path) -> str:
-    try:
+    with file_errors(path):
         return path.read_bytes().decode("utf-8", "surrogateescape")
-    except OSError as error:
-        raise HostError(Problem(message=f"cannot be read: {error.strerror}", file=str(path))) from error

@@ -45,8 +45,10 @@ def refuse_collisions(listings: Iterable[tuple[PlannedStage, StageRecord]]) -> N
 def _problem(path: str, one: PlannedStage, other: PlannedStage) -> Problem:
     differ = [axis for axis, value in other.step.axes.items() if one.step.axes.get(axis) != value] or ["axis"]
     slots = "-".join(f"{{{axis}}}" for axis in differ)
+    some, others = some_of(one.variants, 3), some_of(other.variants, 3)
     return Problem(
-        message=f"{path} would be different files for {some_of(one.variants, 3)} and {some_of(other.variants, 3)}",
-        hint=f'separate them by {" and ".join(differ)}: give each its own index root (index = "{slots}") or label '
+        file=path,
+        message=f"the variants {some} and {others} would produce different files with this name",
+        hint=f'give each variant its own index root (index = "{slots}") or label '
         f'(local = "{slots}"), or build the package once for all of them',
     )

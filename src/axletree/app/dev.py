@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,10 +10,12 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from axletree.app.dev_hipify import hipify_tree
+from axletree.app.dev_notes import unlike, unpatched
 from axletree.app.dev_part import context_of
-from axletree.app.dev_setup import DevRequest, choose_variant, load, plan_changed, set_up
+from axletree.app.dev_setup import DevRequest, choose_variant, default_tree, load, plan_changed, set_up
 from axletree.buildsystem.editable import changed_settings, compare_files
-from axletree.core.errors import HostError, Problem, StageError, UsageError
+from axletree.core.errors import Problem, StageError, UsageError
 from axletree.core.units import some_of
 from axletree.disk import remove_tree
 from axletree.execute import editable
@@ -26,14 +29,11 @@ from axletree.host import devtree
 from axletree.host.devtree import FOLDER, DevState
 from axletree.host.files import replace_file
 from axletree.host.hiding import hide_start
-from axletree.host.worktree import open_worktree
-from axletree.recipe.checkouts import repositories
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import BinaryIO
 
-    from axletree.app.recipes import LoadedRecipe
     from axletree.buildsystem.editable import Count
     from axletree.core.events import Event
     from axletree.core.setting import StageSetting
@@ -47,7 +47,7 @@ _SHOWN = 3
 
 
 class Developed(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of an editable tree: report of ``dev``."""
+    """The state of an editable tree: report of ``dev``."""
 
     tree: str
     variant: str
@@ -55,11 +55,11 @@ class Developed(msgspec.Struct, frozen=True, kw_only=True):
     way: str
     state: Literal["built", "current"]
     reasons: tuple[str, ...] = ()
-    """Why something was done, beside what the build tools found by themselves."""
+    """Why something was done, in addition to what the build tools detected."""
     ran: int = 0
-    """Steps that were run."""
+    """Steps that ran."""
     steps: int = 0
-    """Steps of the whole build; 0 where nobody counts them."""
+    """Steps of the whole build; 0 if unknown."""
     venv: str | None = None
     distribution: str | None = None
     modules: tuple[str, ...] = ()
@@ -71,6 +71,7 @@ class Developed(msgspec.Struct, frozen=True, kw_only=True):
 def dev(
     recipe: str,
     *,
+    sets: tuple[str, ...] = (),
     variant: str | None,
     stage: str | None,
     source: Path | None,
@@ -85,6 +86,7 @@ def dev(
 
     Args:
         recipe: the recipe.
+        sets: changes of it, ``KEY=VALUE`` each; they stay with the tree.
         variant: pattern that matches one variant; not needed where there is only one.
         stage: the stage that is built in the tree, where the recipe has several.
         source: the tree; default is the recipe's source folder, or its main checkout in the current folder.
@@ -101,14 +103,15 @@ def dev(
         HostError: the machine lacks something, or another `axletree dev` is at work.
         StageError: the build fails.
     """
-    loaded, path = load(recipe)
-    tree = (source or _default_tree(loaded)).resolve()
+    loaded, path = load(recipe, sets)
+    tree = (source or default_tree(loaded)).resolve()
     if not tree.is_dir():
         raise UsageError(
             f"source folder does not exist: {tree}", hint="run `axletree source sync` to create one from the recipe"
         )
     wanted = DevRequest(
         recipe=path,
+        sets=loaded.sets,
         variant=choose_variant(loaded, variant),
         stage=stage,
         tree=tree,
@@ -122,7 +125,7 @@ def dev(
             before = None
         state = set_up(wanted, before, store, settings=settings, environ=environ, emit=emit)
         built = _bring_up(state, before, store, environ=environ, progress=progress)
-        return msgspec.structs.replace(built, notes=(*built.notes, *_unpatched(loaded, tree, environ)))
+        return msgspec.structs.replace(built, notes=(*built.notes, *unpatched(loaded, tree, environ)))
 
 
 def rebuild(
@@ -155,13 +158,15 @@ def rebuild(
         before = devtree.read_state(tree)
         assert before is not None  # noqa: S101 (found by it)
         if before.tree != str(tree):
-            command = f"axletree dev {before.recipe} -v {before.variant} --source {tree}"
+            changes = "".join(f" --set {shlex.quote(text)}" for text in before.sets)
+            command = f"axletree dev {before.recipe}{changes} -v {before.variant} --source {tree}"
             message = f"the tree was moved here from {before.tree}"
             raise UsageError(Problem(file=str(tree), message=message, hint=f"set it up again: {command}"))
         state = before
         if plan_changed(before, environ):
             wanted = DevRequest(
                 recipe=Path(before.recipe),
+                sets=before.sets,
                 variant=before.variant,
                 stage=before.stage,
                 tree=tree,
@@ -178,26 +183,12 @@ def _at_work(tree: Path, store: Store) -> Iterator[None]:
         yield
 
 
-def _default_tree(loaded: LoadedRecipe) -> Path:
-    """The recipe's source folder, or its main checkout here."""
-    source = loaded.recipe.source
-    if source.path is not None:
-        return loaded.path.parent / source.path
-    found = repositories(loaded.recipe)
-    if source.git is None or not found:
-        raise UsageError(
-            Problem(file=str(loaded.path), message="the source is neither a folder nor a repository"),
-            hint="specify the tree with --source",
-        )
-    return Path(found[0].folder)
-
-
 def _find_tree(folder: Path) -> Path:
     for place in (folder, *folder.parents):
         if (place / FOLDER / "dev.json").exists():
             return place
     raise UsageError(
-        Problem(file=str(folder), message="is not inside an editable tree"),
+        Problem(file=str(folder), message="the folder is not inside an editable tree"),
         hint="run `axletree dev RECIPE -v VARIANT` to create one",
     )
 
@@ -226,6 +217,11 @@ def _bring_up(
     log_path = ours / "build.log"
     with log_path.open("wb") as stream, _project(state, store, stream, environ, progress) as project:
         files = devtree.list_code(project.source, skip=_skipped(project))
+        hipified, told = hipify_tree(state, project, files, progress)
+        if hipified:
+            state = msgspec.structs.replace(state, hipified=True)
+            devtree.write_state(tree, state)
+            files = devtree.list_code(project.source, skip=_skipped(project))
         need = _need(state, project, files)
         reasons += _said(need, project)
         result = Developed(
@@ -256,6 +252,7 @@ def _bring_up(
         steps=state.steps,
         distribution=state.distribution,
         modules=state.modules,
+        notes=(*told, *unlike(project.context)),
         seconds=time.monotonic() - began,
     )
 
@@ -285,7 +282,8 @@ def _project(
     context = context_of(state.request, store, work, stream=stream, progress=progress, environ=environ)
     own = context.parameters.env
     venv = Path(state.venv) if state.venv is not None else None
-    with child_environment(context, venv=venv, compiles=True, variables=own, root=tree) as variables:
+    keeps = state.way in {"setuptools", "backend"}
+    with child_environment(context, venv=venv, compiles=True, variables=own, root=tree, keep_flags=keeps) as variables:
         env = variables | workplace_variables(context, _workplace(state))
         note_environment(context, env)
         yield Project(
@@ -295,6 +293,7 @@ def _project(
             venv=venv,
             env=env,
             way=state.way,
+            rules=state.rules,
             scratch=ours,
         )
 
@@ -379,21 +378,3 @@ def _explained(error: StageError, log_path: Path, setting: StageSetting | None) 
     return StageError(
         msgspec.structs.replace(first, message=message), *others, hint="\n".join((*hints, f"see the log: {log_path}"))
     )
-
-
-def _unpatched(loaded: LoadedRecipe, tree: Path, environ: Mapping[str, str]) -> list[str]:
-    """Patches of the recipe that the tree does not have: they are the user's to apply."""
-    git = open_worktree(tree, url=tree.as_uri(), environ=environ)
-    notes: list[str] = []
-    for patch in loaded.recipe.patches:
-        if patch.when:
-            continue  # whether it applies at this variant, its author knows
-        file = (loaded.path.parent / patch.file).resolve()
-        try:
-            done = git.attempt("apply", "--reverse", "--check", f"-p{patch.strip}", str(file))
-        except HostError:
-            return notes
-        if done.code != 0:
-            command = f"git -C {tree} apply -p{patch.strip} {file}"
-            notes.append(f"the recipe's {patch.file} is not applied to the tree: {command}")
-    return notes

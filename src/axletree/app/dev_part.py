@@ -38,6 +38,8 @@ class DevPart(msgspec.Struct, frozen=True, kw_only=True):
     parameters: ProjectParameters
     inputs: dict[str, StageId]
     """Name of a stage -> the one whose tree is laid out for this one."""
+    hipify: dict[str, str] | None = None
+    """Variables of the stage that hipifies the source; ``None`` where there is none."""
 
 
 def find_stage(prepared: Prepared, name: str | None) -> PlannedStage:
@@ -47,10 +49,8 @@ def find_stage(prepared: Prepared, name: str | None) -> PlannedStage:
     file = str(prepared.loaded.path)
     if name is not None:
         if name not in possible:
-            hint = (
-                suggestion(name, possible, "stages that can build a tree") or "the recipe has no build or compile stage"
-            )
-            raise UsageError(Problem(file=file, message=f"no stage named {name!r} can build a tree", hint=hint))
+            hint = suggestion(name, possible, "build and compile stages") or "the recipe has no build or compile stage"
+            raise UsageError(Problem(file=file, message=f"no build or compile stage is named {name!r}", hint=hint))
         return possible[name]
     for action in ("build", "compile"):
         found = [stage for stage in possible.values() if stage.action == action]
@@ -91,7 +91,9 @@ def part_of(prepared: Prepared, stage: PlannedStage) -> DevPart:
         env={name: value for name, value in env.items() if name not in SPLIT_VARIABLES},
         commands=tuple(dict.fromkeys(commands)),
     )
-    return DevPart(stage=stage, parameters=parameters, inputs=inputs)
+    source = prepared.plan.stages.get(stage.needs.get("source", stage.id))
+    hipify = source.step.parameters.env if source is not None and source.action == "hipify" else None  # type: ignore[attr-defined]
+    return DevPart(stage=stage, parameters=parameters, inputs=inputs, hipify=hipify)
 
 
 def python_of(stage: PlannedStage) -> str:

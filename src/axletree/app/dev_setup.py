@@ -13,7 +13,8 @@ from axletree import registry
 from axletree.app import planning
 from axletree.app.build import find_ccache, run_plan
 from axletree.app.dev_part import find_stage, part_of, python_of
-from axletree.app.recipes import load_recipe
+from axletree.app.image_inputs import refuse_images
+from axletree.app.recipes import files_of, load_whole
 from axletree.buildsystem.editable import settings_of, way_of
 from axletree.buildsystem.era import TELLING_FILES, detect_era
 from axletree.core.errors import HostError, Problem, RecipeError, StageError, UsageError
@@ -31,10 +32,10 @@ from axletree.plan.actions.build import BuildParameters
 from axletree.plan.actions.compile import cmake_options
 from axletree.plan.admission import cost_of
 from axletree.recipe.axes import exactly, expand, select
-from axletree.recipe.properties import data_names
+from axletree.recipe.checkouts import repositories
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from axletree.app.dev_part import DevPart
     from axletree.app.planning import Prepared
@@ -55,6 +56,8 @@ class DevRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What an editable tree is to be."""
 
     recipe: Path
+    sets: tuple[str, ...] = ()
+    """Changes of the recipe, ``KEY=VALUE`` each."""
     variant: str
     stage: str | None
     """Name of the stage that is built in it; ``None`` where the recipe has one that it can be."""
@@ -75,12 +78,27 @@ def choose_variant(loaded: LoadedRecipe, pattern: str | None) -> str:
     return found[0]
 
 
-def read_of(recipe: Path) -> dict[str, str]:
+def default_tree(loaded: LoadedRecipe) -> Path:
+    """The recipe's source folder, or its main checkout here.
+
+    Raises:
+        UsageError: the recipe has neither.
+    """
+    source = loaded.recipe.source
+    if source.path is not None:
+        return loaded.file(source.path)
+    found = repositories(loaded.recipe)
+    if source.git is None or not found:
+        raise UsageError(
+            Problem(file=str(loaded.path), message="the source is neither a folder nor a repository"),
+            hint="specify the tree with --source",
+        )
+    return Path(found[0].folder)
+
+
+def read_of(recipe: Path, sets: Sequence[str]) -> dict[str, str]:
     """Digests of all files that a plan of a recipe is made from."""
-    text = recipe.read_text(encoding="utf-8-sig")
-    data = [recipe.parent / name for name in data_names(text, str(recipe))]
-    locks = sorted((recipe.parent / recipe.stem).glob("pylock.*.toml"))
-    return digests([recipe, *data, *locks])
+    return digests(files_of(recipe, sets))
 
 
 def set_up(
@@ -125,11 +143,11 @@ def plan_changed(state: DevState, environ: Mapping[str, str]) -> bool:
     """Whether anything differs that the plan was made from: recipe, data, locks, variables, tools."""
     recipe = Path(state.recipe)
     if not recipe.exists():
-        raise UsageError(Problem(file=state.recipe, message="the recipe no longer exists"), hint="restore it")
+        raise UsageError(Problem(file=state.recipe, message="the recipe no longer exists"), hint="restore the recipe")
     venv_there = state.venv is None or (Path(state.venv) / "bin" / "python").exists()
     return not (
         venv_there
-        and state.read == read_of(recipe)
+        and state.read == read_of(recipe, state.sets)
         and state.passed == {name: environ.get(name) for name in state.passed}
         and state.programs == stamps(state.programs)
     )
@@ -144,9 +162,14 @@ def _plan(wanted: DevRequest, store: Store, environ: Mapping[str, str]) -> tuple
 
 def _plan_with(source: Path, wanted: DevRequest, store: Store, environ: Mapping[str, str]) -> tuple[Prepared, DevPart]:
     request = planning.PlanRequest(
-        recipe=str(wanted.recipe), patterns=(exactly(wanted.variant),), out=wanted.tree / FOLDER, source=source
+        recipe=str(wanted.recipe),
+        sets=wanted.sets,
+        patterns=(exactly(wanted.variant),),
+        out=wanted.tree / FOLDER,
+        source=source,
     )
     prepared = planning.prepare(request, store, environ=environ)
+    refuse_images(prepared, "axletree dev")
     return prepared, part_of(prepared, find_stage(prepared, wanted.stage))
 
 
@@ -203,8 +226,8 @@ def _have_venv(
     held = {"python": f"{interpreter.path} {interpreter.version}", "environments": list(environments)}
     if venv.exists() and any(venv.iterdir()):
         if not (ours or mark.exists()):
-            hint = "choose a different folder with --venv, or remove this one"
-            raise UsageError(Problem(file=str(venv), message="was not created by `axletree dev`", hint=hint))
+            hint = "choose a different folder with --venv, or remove this folder"
+            raise UsageError(Problem(file=str(venv), message="the folder was not created by `axletree dev`", hint=hint))
         now = _read_mark(mark)
         works = (venv / "bin" / "python").exists()
         if now == held and works:
@@ -276,6 +299,7 @@ def _state(
     fresh = DevState(
         tree=str(wanted.tree),
         recipe=str(wanted.recipe),
+        sets=wanted.sets,
         variant=wanted.variant,
         stage=stage.step.name,
         venv=str(wanted.venv) if environments else None,
@@ -283,12 +307,15 @@ def _state(
         inputs=inputs,
         way=way,
         pytorch=era.pytorch,
+        rules=era.rules,
         build=build.as_posix(),
         request=request,
         settings=_settings(ingredients, part.parameters, environments, inputs),
-        read=read_of(wanted.recipe),
+        read=read_of(wanted.recipe, wanted.sets),
         passed=ingredients.environ,
         programs=programs,
+        hipify=part.hipify,
+        hipified=before is not None and before.hipified and part.hipify is not None,
     )
     if before is None:
         return fresh
@@ -341,7 +368,7 @@ def _grant(prepared: Prepared, stage: PlannedStage) -> Grant:
     return Grant(jobs=cost.jobs, memory=cost.memory, parallel=stage.step.parallel)
 
 
-def load(recipe: str) -> tuple[LoadedRecipe, Path]:
+def load(recipe: str, sets: Sequence[str]) -> tuple[LoadedRecipe, Path]:
     """A recipe and the absolute path of its file."""
-    loaded = load_recipe(recipe)
+    loaded = load_whole(recipe, sets)
     return loaded, loaded.path.resolve()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import IO, TYPE_CHECKING
 
 from axletree.backends.bounds import TOOLCHAIN_BOUNDS
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from axletree.check.diagnosis.engine import Diagnosis
     from axletree.check.host.facts import HostFacts
 
-_EMPTY = "tools print errors to stderr: `BUILD 2>&1 | axletree diagnose -`"
+_EMPTY = "also redirect stderr, where tools print their errors: BUILD 2>&1 | axletree diagnose -"
 
 
 def diagnose_logs(
@@ -49,19 +50,16 @@ def diagnose_logs(
         name = str(path)
         at_work("standard input" if name == "-" else name)
         try:
-            if name == "-":
-                diagnosis = engine().diagnose(read_chunks(stdin), name)
-            else:
-                with path.open("rb") as stream:
-                    diagnosis = engine().diagnose(read_chunks(stream), name)
+            with nullcontext(stdin) if name == "-" else path.open("rb") as stream:
+                diagnosis = engine().diagnose(read_chunks(stream), name)
         except OSError as error:
-            problems.append(Problem(file=name, message=f"cannot be read: {error.strerror}"))
+            problems.append(Problem(file=name, message=f"the file cannot be read: {error.strerror}"))
             continue
         except BinaryLogError as error:
-            problems.append(Problem(file=name, message=f"is not a log: it is {error}"))
+            problems.append(Problem(file=name, message=f"the file is not a log: it is {error}"))
             continue
         if not diagnosis.outcome.lines:
-            problems.append(Problem(file=name, message="is empty", hint=_EMPTY if name == "-" else None))
+            problems.append(Problem(file=name, message="the log is empty", hint=_EMPTY if name == "-" else None))
             continue
         found.append((name, diagnosis))
     if problems:

@@ -11,7 +11,7 @@ import msgspec
 
 from axletree.app import planning
 from axletree.app.publish import OUT
-from axletree.app.recipes import load_recipe
+from axletree.app.recipes import load_whole
 from axletree.backends.bounds import TOOLCHAIN_BOUNDS
 from axletree.backends.cuda import cuda_release
 from axletree.backends.rocm import rocm_release
@@ -70,13 +70,19 @@ def _of_some(finding: Finding, variants: Sequence[str], examined: int) -> Findin
 
 
 def wishes_of(
-    recipe: str, patterns: Sequence[str] = (), *, environ: Mapping[str, str], store: Store | None = None
+    recipe: str,
+    patterns: Sequence[str] = (),
+    *,
+    sets: Sequence[str] = (),
+    environ: Mapping[str, str],
+    store: Store | None = None,
 ) -> tuple[str, tuple[Wish, ...]]:
     """What a recipe's variants need of a host. A program that is missing is no error: it is a finding.
 
     Args:
         recipe: name or path.
         patterns: variants; all where there are none.
+        sets: changes of the recipe, ``KEY=VALUE`` each.
         environ: variables that planning reads, and whose PATH has the programs.
         store: where earlier runs on this host are known; what they needed counts beside what the recipe declares.
             ``None`` asks about another host: nothing is looked for on this one.
@@ -88,12 +94,13 @@ def wishes_of(
         RecipeError: the recipe is wrong.
         UsageError: there is no such recipe, or no such variant.
     """
-    loaded = load_recipe(recipe)
+    loaded = load_whole(recipe, sets)
     targets = {each.id: resolve(loaded.recipe, each) for each in select(expand(loaded.recipe), patterns, ())}
     wishes = tuple(_wish(loaded, target, name) for name, target in targets.items())
     if store is None:
         return loaded.recipe.name, wishes
-    measured = _measured(recipe, patterns, store, environ)
+    request = planning.PlanRequest(recipe=recipe, sets=tuple(sets), patterns=tuple(patterns), out=OUT)
+    measured = _measured(request, store, environ)
     there = _there(targets.values(), store, environ)
     return loaded.recipe.name, tuple(
         msgspec.structs.replace(
@@ -125,12 +132,10 @@ def _there(targets: Iterable[Target], store: Store, environ: Mapping[str, str]) 
     return found
 
 
-def _measured(recipe: str, patterns: Sequence[str], store: Store, environ: Mapping[str, str]) -> dict[str, int]:
+def _measured(request: planning.PlanRequest, store: Store, environ: Mapping[str, str]) -> dict[str, int]:
     """Variant -> bytes that one compile process took in the last run of any of its stages, with some headroom."""
     try:
-        prepared = planning.prepare(
-            planning.PlanRequest(recipe=recipe, patterns=tuple(patterns), out=OUT), store, environ=environ
-        )
+        prepared = planning.prepare(request, store, environ=environ)
     except AxletreeError:  # no lock, no compiler: what the recipe declares has to do
         return {}
     found: dict[str, int] = {}

@@ -10,9 +10,10 @@ import msgspec
 import zstandard
 from packaging.version import InvalidVersion, Version
 
-from axletree.app.recipes import load_recipe
-from axletree.core.errors import HostError, IntegrityError, Problem, UsageError
+from axletree.app.recipes import load_whole
+from axletree.core.errors import IntegrityError, Problem, UsageError
 from axletree.host.archive import map_file
+from axletree.host.files import file_errors
 from axletree.host.indexes import IndexSettings
 from axletree.host.shipped_data import read_shipped
 from axletree.host.simple_api import list_files
@@ -67,7 +68,12 @@ class DriftInputs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_drift(
-    name_or_path: str, inputs: DriftInputs, *, environ: Mapping[str, str], patterns: Sequence[str] = ()
+    name_or_path: str,
+    inputs: DriftInputs,
+    *,
+    environ: Mapping[str, str],
+    sets: Sequence[str] = (),
+    patterns: Sequence[str] = (),
 ) -> DriftReport:
     """Compare a recipe with upstream and with what can be had.
 
@@ -75,6 +81,7 @@ def find_drift(
         name_or_path: the recipe.
         inputs: what to compare it with.
         environ: variables that git starts from.
+        sets: changes of the recipe, ``KEY=VALUE`` each.
         patterns: only these variants of the recipe.
 
     Raises:
@@ -83,7 +90,7 @@ def find_drift(
         HostError: an input can't be read, or an index not be asked.
         IntegrityError: an input is damaged.
     """
-    loaded = load_recipe(name_or_path)
+    loaded = load_whole(name_or_path, sets)
     if not (inputs.source or inputs.wheels):
         hint = "specify a source tree with --source, official wheels with --wheel, or both"
         raise UsageError("no upstream data to compare the recipe with", hint=hint)
@@ -172,7 +179,7 @@ def _require_one_version(compared: Sequence[Compared]) -> list[str]:
 
 def _lines(loaded: LoadedRecipe) -> dict[str, int]:
     """Texts of a recipe file -> the first line that has each in quotes."""
-    text = loaded.path.read_text(encoding="utf-8-sig")
+    text = loaded.document.texts[str(loaded.path)]
     found: dict[str, int] = {}
     for number, line in enumerate(source_lines(text), start=1):
         for part in line.split('"')[1::2]:
@@ -201,8 +208,8 @@ def _fanned_out(
     metadata = _metadata(scan)
     if not requires_extras(metadata.name, evidence):
         message = (
-            f"is a wheel of {metadata.name}, which the recipe does not build and which no other wheel "
-            "requires with extras"
+            f"the file is a wheel of {metadata.name}, but the recipe does not build {metadata.name}, and no "
+            "other wheel requires it with extras"
         )
         raise UsageError(Problem(file=path.name, message=message, hint=f"the recipe builds {', '.join(sorted(made))}"))
     return list(fan_out(metadata, evidence, file=path.name, table=table, pythons=pythons))
@@ -233,7 +240,7 @@ def _read_conda_recipe(path: Path, table: DependencyTable) -> CondaRecipe:
     found = read_conda_recipe(text, file=path.name, table=table)
     if not found.evidence:
         hint = "specify a meta.yaml or recipe.yaml that contains requirements"
-        raise UsageError(Problem(file=str(path), message="no requirements could be read", hint=hint))
+        raise UsageError(Problem(file=str(path), message="no requirements were found in the file", hint=hint))
     return found
 
 
@@ -268,16 +275,16 @@ def _decompressed(data: bytes, path: Path) -> bytes:
         with zstandard.ZstdDecompressor().stream_reader(data) as stream:
             found = stream.read(_LARGEST_INDEX)
     except zstandard.ZstdError as error:
-        raise IntegrityError(Problem(file=str(path), message=f"is not compressed with zstd: {error}")) from error
+        raise IntegrityError(
+            Problem(file=str(path), message=f"the file is not compressed with zstd: {error}")
+        ) from error
     return found
 
 
 def _read(path: Path, limit: int) -> bytes:
-    try:
-        with path.open("rb") as stream:
-            data = stream.read(limit + 1)
-    except OSError as error:
-        raise HostError(Problem(file=str(path), message=f"cannot be read: {error.strerror}")) from error
+    with file_errors(path), path.open("rb") as stream:
+        data = stream.read(limit + 1)
     if len(data) > limit:
-        raise IntegrityError(Problem(file=str(path), message=f"is larger than {limit >> 20} MiB"))
+        most = f"{limit >> 20} MiB"
+        raise IntegrityError(Problem(file=str(path), message=f"the file is larger than the limit of {most}"))
     return data

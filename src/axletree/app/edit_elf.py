@@ -17,16 +17,18 @@ if TYPE_CHECKING:
 
 
 class ElfNames(msgspec.Struct, frozen=True, kw_only=True):
-    """What an ELF file says of itself and its libraries."""
+    """The names in an ELF file: its own and those of its libraries."""
 
     soname: str | None
     rpath: tuple[str, ...]
     """Entries of DT_RPATH."""
     runpath: tuple[str, ...]
-    """Entries of DT_RUNPATH; where there are any, the loader ignores DT_RPATH."""
+    """Entries of DT_RUNPATH; if there are any, the loader ignores DT_RPATH."""
     needed: tuple[str, ...]
     versions_of: tuple[str, ...]
-    """Libraries of which it needs symbol versions."""
+    """Libraries whose symbol versions it needs."""
+    interpreter: str | None = None
+    """The loader that a program asks for (PT_INTERP)."""
 
 
 class RenamedElf(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +36,7 @@ class RenamedElf(msgspec.Struct, frozen=True, kw_only=True):
 
     file: Path
     written: bool
-    """Whether it was changed; else it is already as asked."""
+    """Whether the file was changed; false if it already had these values."""
     before: ElfNames
     after: ElfNames
 
@@ -59,4 +61,5 @@ def _read(path: Path) -> ElfNames:
         runpath=facts.runpath,
         needed=facts.needed,
         versions_of=tuple(need.file for need in facts.versions_needed),
+        interpreter=facts.interpreter,
     )

@@ -9,7 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from axletree import registry
+from axletree.app.sources import lock_command, naming
 from axletree.core.errors import HostError, IntegrityError, Problem, RecipeError
 from axletree.core.values import Digest
 from axletree.environment.description import InstalledPackage
@@ -25,7 +28,8 @@ from axletree.host.tools import SYSTEM_PATH
 from axletree.host.venvs import create_venv
 from axletree.package.conda.platforms import conda_subdir
 from axletree.recipe.conda_locks import CondaLock, LockedPackage, conda_lock_name, parse_conda_lock, render_conda_lock
-from axletree.recipe.locks import PyLock, check_lock, make_lock, parse_lock, render_lock
+from axletree.recipe.locks import REMAKE, PyLock, beside, check_lock, make_lock, parse_lock, render_lock
+from axletree.recipe.overlay import SHIPPED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -65,9 +69,10 @@ def install(
     if environment.provider == "conda":
         return _conda(loaded, environment, prefix, store=store, environ=environ, upgrade=upgrade, say=say)
     interpreter = find_interpreter(environment.python, environ=environ, cache=store.cache / "interpreters.json")
-    lock = _wheel_lock(loaded, environment, interpreter)
+    with naming(loaded, lock_command(loaded)):
+        lock = _wheel_lock(loaded, environment, interpreter)
     with store.lease("env") as folder:
-        (folder / LOCK).write_text(render_lock(lock), encoding="utf-8")
+        (folder / LOCK).write_text(render_lock(beside(lock)), encoding="utf-8")
         _fetch(lock, folder, environment, store=store, settings=settings, environ=environ, say=say)
         say(f"installing {len(lock.wheels)} wheels")
         client = {"PATH": ":".join(SYSTEM_PATH), "HOME": str(folder), "LC_ALL": "C.UTF-8"}
@@ -80,15 +85,14 @@ def install(
 def _wheel_lock(loaded: LoadedRecipe, environment: TargetEnvironment, interpreter: Interpreter) -> PyLock:
     if not environment.requires:
         return make_lock((), python=environment.python, platform=interpreter.platform, wheels=())
-    path = loaded.companion / environment.lock
-    hint = f"axletree lock {loaded.path}"
+    path = loaded.places.find(environment.lock)
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         message = f"environment {environment.name!r} has no lock for this variant"
-        raise RecipeError(Problem(file=str(path), message=message, hint=hint)) from None
+        raise RecipeError(Problem(file=str(path), message=message, hint=REMAKE)) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise HostError(Problem(file=str(path), message=f"cannot be read: {error}")) from error
+        raise HostError(Problem(file=str(path), message=f"the file cannot be read: {error}")) from error
     lock = parse_lock(text, file=str(path))
     if problems := check_lock(lock, environment, file=str(path), platform=interpreter.platform):
         raise RecipeError(*problems)
@@ -146,7 +150,8 @@ def _conda(
 ) -> tuple[InstalledPackage, ...]:
     if importlib.util.find_spec("rattler") is None:
         raise HostError("conda environments need py-rattler", hint="pip install 'py-rattler>=0.20'")
-    path = loaded.companion / conda_lock_name(environment.name, environment.axes, loaded.recipe.axes)
+    name = conda_lock_name(environment.name, environment.axes, loaded.recipe.axes)
+    path = loaded.places.find(name)
     requires = with_python(environment.requires, environment.python)
     channels = channel_addresses(environment, loaded)
     subdir = interpreter_platform()
@@ -165,18 +170,15 @@ def _conda(
     say(f"installing {len(exact)} packages")
     solve(prefix, exact)
     if previous is None:
-        _write_lock(path, _lock(requires, environment, subdir, solved), say)
-    return tuple(
-        InstalledPackage(name=s.name, version=s.version, build=s.build, url=s.url, sha256=s.sha256, md5=s.md5)
-        for s in sorted(solved, key=lambda each: each.name)
-    )
+        _write_lock(loaded.places.locks / name, _lock(requires, environment, subdir, solved), say)
+    by_name = sorted(solved, key=lambda each: each.name)
+    return msgspec.convert(by_name, tuple[InstalledPackage, ...], from_attributes=True)
 
 
 def channel_addresses(environment: TargetEnvironment, loaded: LoadedRecipe) -> tuple[str, ...]:
     """Channels of an environment; a path is relative to the recipe, and becomes an address."""
-    folder = loaded.path.parent
     return tuple(
-        (folder / text).resolve().as_uri() if text.startswith(("./", "../", "/")) else text
+        loaded.file(text).resolve().as_uri() if text.startswith(("./", "../", "/", f"{SHIPPED}/")) else text
         for text in environment.channels
     )
 
@@ -188,7 +190,7 @@ def _previous(path: Path, requires: Sequence[str], channels: Sequence[str], subd
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise HostError(Problem(file=str(path), message=f"cannot be read: {error}")) from error
+        raise HostError(Problem(file=str(path), message=f"the file cannot be read: {error}")) from error
     lock = parse_conda_lock(text, file=str(path))
     same = (lock.requires, lock.channels, lock.platform) == (tuple(requires), tuple(channels), subdir)
     return lock if same else None
@@ -213,10 +215,7 @@ def _require_same(lock: CondaLock, solved: Sequence[Solved], path: Path) -> None
 
 
 def _lock(requires: Sequence[str], environment: TargetEnvironment, subdir: str, solved: Sequence[Solved]) -> CondaLock:
-    packages = tuple(
-        LockedPackage(name=s.name, version=s.version, build=s.build, url=s.url, sha256=s.sha256, md5=s.md5)
-        for s in solved
-    )
+    packages = msgspec.convert(solved, tuple[LockedPackage, ...], from_attributes=True)
     return CondaLock(platform=subdir, channels=environment.channels, requires=tuple(requires), packages=packages)
 
 

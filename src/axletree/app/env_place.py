@@ -5,9 +5,10 @@ from __future__ import annotations
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from axletree.core.errors import HostError, Problem, UsageError
+from axletree.core.errors import Problem, UsageError
 from axletree.disk import remove_tree
 from axletree.environment.description import FILE, PREFIX
+from axletree.host.files import file_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,15 +31,19 @@ def claimed(place: Path) -> Iterator[None]:
     if ":" in str(place):
         hint = "choose a folder without a colon in its path"
         raise UsageError(
-            Problem(file=str(place), message="contains a colon, which is the separator in PATH", hint=hint)
+            Problem(
+                file=str(place), message="the path contains a colon, which separates the entries of PATH", hint=hint
+            )
         )
     if place.exists() and not place.is_dir():
-        raise UsageError(Problem(file=str(place), message="is not a folder"))
+        raise UsageError(Problem(file=str(place), message="the path is a file, not a folder"))
     if place.is_dir() and any(place.iterdir()) and not any((place / name).exists() for name in (FILE, _MAKING)):
-        hint = "choose a different folder, or remove this one"
-        raise UsageError(Problem(file=str(place), message="was not created by `axletree env create`", hint=hint))
+        hint = "choose a different folder, or remove this folder"
+        raise UsageError(
+            Problem(file=str(place), message="the folder was not created by `axletree env create`", hint=hint)
+        )
     before = place / _BEFORE
-    try:
+    with file_errors(place, "the folder cannot be created"):
         place.mkdir(parents=True, exist_ok=True)
         (place / _MAKING).touch()
         _put_back(place)
@@ -46,8 +51,6 @@ def claimed(place: Path) -> Iterator[None]:
         for name in (FILE, *_PARTS):
             if (place / name).exists():
                 (place / name).rename(before / name)
-    except OSError as error:
-        raise HostError(Problem(file=str(place), message=f"cannot be created: {error.strerror}")) from error
     try:
         yield
     except BaseException:

@@ -10,7 +10,7 @@ import msgspec
 from axletree.app.dev_setup import choose_variant
 from axletree.app.env_packages import channel_addresses, install, interpreter_platform
 from axletree.app.env_place import claimed
-from axletree.app.recipes import load_recipe
+from axletree.app.recipes import load_whole
 from axletree.backends.cuda import cuda_release
 from axletree.check.engine import apply_rules
 from axletree.check.rules.search_order import ENVIRONMENT_RULES
@@ -25,7 +25,7 @@ from axletree.host.environment.headers import copy_headers, moved_folders
 from axletree.host.environment.prefixes import conda_layers, venv_layers
 from axletree.host.environment.proof import verify_environment
 from axletree.host.environment.toolkits import find_toolkit, toolkit_layer
-from axletree.host.files import replace_file
+from axletree.host.files import file_errors, replace_file
 from axletree.recipe.axes import expand
 from axletree.recipe.faults import suggestion
 from axletree.recipe.target import resolve
@@ -50,6 +50,8 @@ class EnvironmentRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Which environment of a recipe is meant."""
 
     recipe: str
+    sets: tuple[str, ...] = ()
+    """Changes of the recipe, ``KEY=VALUE`` each."""
     variant: str | None = None
     stage: str | None = None
     environment: str | None = None
@@ -133,7 +135,7 @@ def place_of(environment: TargetEnvironment, target: Target) -> Path:
 
 
 def _choose(wanted: EnvironmentRequest) -> tuple[LoadedRecipe, Target, TargetEnvironment]:
-    loaded = load_recipe(wanted.recipe)
+    loaded = load_whole(wanted.recipe, wanted.sets)
     variant = choose_variant(loaded, wanted.variant)
     target = resolve(loaded.recipe, next(each for each in expand(loaded.recipe) if each.id == variant))
     environments = {each.name: each for each in target.environments}
@@ -166,7 +168,7 @@ def _default(target: Target, file: str) -> str:
     names = ", ".join(each.name for each in target.environments) or "none"
     raise UsageError(
         Problem(
-            file=file, message=f"several environments to choose from: {names}", hint="choose one: --environment NAME"
+            file=file, message=f"the recipe has several environments: {names}", hint="choose one with --environment"
         )
     )
 
@@ -205,7 +207,7 @@ def _toolkit(
             if root
             else f"{program} is not on PATH, in the usual places or in the environment"
         )
-        hint = "install the toolkit, or give its folder: --toolkit DIR"
+        hint = "install the toolkit, or specify its folder with --toolkit"
         raise HostError(f"variant {target.variant} needs a GPU toolkit, but {where}", hint=hint)
     return world, layer, str(root)
 
@@ -222,7 +224,7 @@ def _worked_around(
         copy = place / "headers" / Path(folder).parent.name
         count = copy_headers(Path(folder), copy)
         layers = [with_include(layer, folder, str(copy)) for layer in layers]
-        notes.append(f"hipcc always searches {folder} last, so {copy} ({count:,} copied files) replaces it")
+        notes.append(f"hipcc always searches {folder} last, so the copy in {copy} ({count:,} files) is used instead")
     return tuple(layers), tuple(notes)
 
 
@@ -248,11 +250,13 @@ def find(place: str | None, wanted: EnvironmentRequest | None, environ: Mapping[
     if place is not None and (Path(place) / FILE).is_file():
         return read(Path(place).absolute())
     if place is not None and Path(place).is_dir():
-        hint = "run `axletree env create` to create one"
-        raise UsageError(Problem(file=place, message="is not an environment", hint=hint))
+        hint = "run `axletree env create RECIPE` to create one"
+        raise UsageError(Problem(file=place, message="the folder is not an environment created by Axletree", hint=hint))
     if place is not None and not place.endswith(".toml") and "/" in place:
-        hint = "run `axletree env create` to create one"
-        raise UsageError(Problem(file=place, message="is neither an environment folder nor a recipe", hint=hint))
+        hint = "run `axletree env create RECIPE` to create one"
+        raise UsageError(
+            Problem(file=place, message="the path is neither an environment folder nor a recipe", hint=hint)
+        )
     if place is not None:
         _, target, environment = _choose(
             msgspec.structs.replace(wanted or EnvironmentRequest(recipe=place), recipe=place)
@@ -260,7 +264,9 @@ def find(place: str | None, wanted: EnvironmentRequest | None, environ: Mapping[
         folder = place_of(environment, target)
         if not (folder / FILE).is_file():
             hint = f"create it: axletree env create {place} -v {target.variant}"
-            raise UsageError(Problem(file=str(folder), message="no environment exists yet", hint=hint))
+            raise UsageError(
+                Problem(file=str(folder), message="the environment for this variant does not exist yet", hint=hint)
+            )
         return read(folder.absolute())
     if environ.get(ENV) and level_of(environ):
         return read(Path(environ[ENV]))
@@ -269,9 +275,10 @@ def find(place: str | None, wanted: EnvironmentRequest | None, environ: Mapping[
         return read(found[0].parent.absolute())
     if found:
         names = ", ".join(str(path.parent) for path in found)
-        raise UsageError(f"this folder has several environments: {names}", hint="name one of them")
+        raise UsageError(f"this folder has several environments: {names}", hint="specify one of them")
     raise UsageError(
-        "no environment is in this folder, and none is active", hint="axletree env create RECIPE -v VARIANT"
+        "no environment exists in this folder, and none is active",
+        hint="run `axletree env create RECIPE -v VARIANT` to create one",
     )
 
 
@@ -282,10 +289,8 @@ def read(folder: Path) -> Description:
         HostError: it can't be read.
         IntegrityError: it is damaged, or the environment was moved.
     """
-    try:
+    with file_errors(folder / FILE):
         data = (folder / FILE).read_bytes()
-    except OSError as error:
-        raise HostError(Problem(file=str(folder / FILE), message=f"cannot be read: {error.strerror}")) from error
     return decode_description(data, folder)
 
 

@@ -38,5 +38,5 @@ def read_facts(file: Path) -> HostFacts:
     try:
         data = file.read_bytes()
     except OSError as error:
-        raise UsageError(Problem(file=str(file), message=f"cannot be read: {error.strerror}")) from error
+        raise UsageError(Problem(file=str(file), message=f"the file cannot be read: {error.strerror}")) from error
     return decode_facts(data, file=str(file))

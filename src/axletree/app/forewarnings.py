@@ -34,7 +34,8 @@ def plan_findings(prepared: Prepared) -> tuple[Finding, ...]:
     Raises:
         HostError: the table of measured sizes can't be read.
     """
-    return (*lacking_findings(prepared), *_republishing(prepared), *link_findings(prepared))
+    republishing = () if prepared.replace else _republishing(prepared)
+    return (*lacking_findings(prepared), *republishing, *link_findings(prepared))
 
 
 def _republishing(prepared: Prepared) -> Iterator[Finding]:

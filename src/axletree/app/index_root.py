@@ -21,8 +21,8 @@ import msgspec
 from axletree.app.listings import channel_pages, wheel_pages
 from axletree.core.errors import HostError, Problem, PublishError
 from axletree.core.values import Digest
-from axletree.disk import sync_path
-from axletree.host.files import part_folder, remove_leftovers, replace_file
+from axletree.disk import part_folder, remove_leftovers, sync_path
+from axletree.host.files import replace_file
 from axletree.host.folder_lock import folder_locks
 from axletree.package.conda.repodata import CHANNEL, ChannelFile
 from axletree.package.index import IndexFile
@@ -30,6 +30,7 @@ from axletree.package.index import IndexFile
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from axletree.host.archive import WheelFile
     from axletree.host.folder_lock import Note
 
 _SDIST = ".tar.gz"
@@ -52,6 +53,17 @@ class StagedFile(msgspec.Struct, frozen=True, kw_only=True):
     def place(self) -> str:
         """Path below a root."""
         return self.path.name if self.line is None else f"{CHANNEL}/{self.line.subdir}/{self.path.name}"
+
+
+def staged_wheel(file: WheelFile, requires_python: str | None) -> StagedFile:
+    """A wheel that was just written to be published."""
+    return StagedFile(
+        path=file.path,
+        size=file.size,
+        sha256=file.sha256,
+        metadata=file.written.metadata,
+        requires_python=requires_python,
+    )
 
 
 class Addition(msgspec.Struct, frozen=True, kw_only=True):
@@ -223,8 +235,14 @@ def _refuse_one_folder(changes: Sequence[RootChange]) -> None:
     for each in changes:
         other = known.setdefault(os.path.realpath(each.root), each.root)
         if other != each.root:
-            hint = "one of them is a symbolic link: replace it with a separate folder"
-            raise PublishError(Problem(file=str(each.root), message=f"is the same folder as {other}", hint=hint))
+            hint = "replace whichever of the two is a symbolic link with a separate folder"
+            raise PublishError(
+                Problem(
+                    file=str(each.root),
+                    message=f"the folder is the same as {other}, but each index root needs its own folder",
+                    hint=hint,
+                )
+            )
 
 
 def _write_pages(change: RootChange, scratch: Path) -> Iterator[tuple[Path, Path]]:

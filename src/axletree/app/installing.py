@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from axletree.core.errors import HostError, Problem
 from axletree.core.units import some_of
+from axletree.host.files import file_errors
 from axletree.host.wheels import open_wheel
 from axletree.package.closure import OwnWheel, closures
 from axletree.package.index import read_index
@@ -187,7 +187,5 @@ def _offers(paths: Iterable[Path]) -> Iterator[OwnWheel]:
 
 
 def _read(path: Path) -> bytes:
-    try:
+    with file_errors(path):
         return path.read_bytes()
-    except OSError as error:
-        raise HostError(Problem(file=str(path), message=f"cannot be read: {error.strerror}")) from error

@@ -1,4 +1,4 @@
-"""What a plan needs that is not installed here: Pythons of environments, clients of tests."""
+"""What a plan needs that is not there: Pythons of environments, clients of tests, locks."""
 
 from __future__ import annotations
 
@@ -8,49 +8,77 @@ import msgspec
 
 from axletree.app.conda_inputs import INSTALL_RATTLER
 from axletree.check.engine import apply_rules
-from axletree.check.rules.plan import PLAN_RULES, Part
+from axletree.check.rules.plan import LOCK_RULES, PLAN_RULES, Part, Unlocked
+from axletree.host.tools import how_to_install
 from axletree.plan.actions.environment import EnvironmentParameters
+from axletree.plan.actions.fetch import CommitSource, FetchParameters
 from axletree.plan.actions.test import ClientTestParameters
+from axletree.plan.inputs import NO_COMMIT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from axletree.app.planning import Prepared
     from axletree.core.findings import Finding
     from axletree.core.records import Interpreter
     from axletree.core.values import StageId
+    from axletree.host.tools import Tool
     from axletree.plan.graph import Plan, PlannedStage
 
 
 def lacking_parts(
-    plan: Plan, interpreters: Mapping[str, Interpreter], clients: Mapping[str, str]
-) -> dict[StageId, Part]:
-    """Stages that need a Python or a client that is not installed, and what."""
-    found = {stage.id: _part(stage, interpreters, clients) for stage in plan.stages.values()}
-    return {stage: part for stage, part in found.items() if part is not None and not part.installed}
+    plan: Plan, interpreters: Mapping[str, Interpreter], clients: Mapping[str, str], tools: Mapping[str, Tool]
+) -> dict[StageId, tuple[Part, ...]]:
+    """Stages that need a Python, a client or a program that is not installed, and which."""
+    found = {stage.id: tuple(_parts(stage, interpreters, clients, tools)) for stage in plan.stages.values()}
+    return {stage: parts for stage, parts in found.items() if parts}
 
 
-def _part(stage: PlannedStage, interpreters: Mapping[str, Interpreter], clients: Mapping[str, str]) -> Part | None:
+def _parts(
+    stage: PlannedStage,
+    interpreters: Mapping[str, Interpreter],
+    clients: Mapping[str, str],
+    tools: Mapping[str, Tool],
+) -> Iterator[Part]:
     match stage.step.parameters:
-        case EnvironmentParameters(version=version):
-            return Part(
-                name=f"Python {version}",
-                command=f"uv python install {version}",
-                installed=bool(interpreters[version].path),
-            )
-        case ClientTestParameters(installer="conda"):
-            return Part(name="py-rattler", command=INSTALL_RATTLER, installed=bool(clients["conda"]))
+        case EnvironmentParameters(version=version) if not interpreters[version].path:
+            yield Part(name=f"Python {version}", fix=f"$ uv python install {version}", installed=False)
+        case ClientTestParameters(installer="conda") if not clients["conda"]:
+            yield Part(name="py-rattler", fix=f"$ {INSTALL_RATTLER}", installed=False)
         case _:
-            return None
+            pass
+    for name in stage.step.tools if stage.step.image is None else ():
+        if not tools[name].path:
+            yield Part(name=name, fix=how_to_install(name), installed=False)
+
+
+def unlocked_stages(plan: Plan) -> frozenset[StageId]:
+    """Stages whose content is not known, because it is not locked."""
+    return frozenset(stage.id for stage in plan.stages.values() if _is_unlocked(stage))
+
+
+def _is_unlocked(stage: PlannedStage) -> bool:
+    match stage.step.parameters:
+        case EnvironmentParameters(platform=platform):
+            return not platform
+        case FetchParameters(source=CommitSource(commit=commit)):
+            return commit == NO_COMMIT
+        case _:
+            return False
 
 
 def lacking_findings(prepared: Prepared) -> tuple[Finding, ...]:
-    """What is not installed, each once, with the variants that need it."""
+    """What is not installed, each once, with the variants that need it; and what is not locked."""
     variants: dict[Part, dict[str, None]] = {}
-    for stage, part in prepared.lacking.items():
-        variants.setdefault(part, {}).update(dict.fromkeys(prepared.plan.stages[stage].variants))
-    return tuple(
+    for stage, parts in prepared.lacking.items():
+        for part in parts:
+            variants.setdefault(part, {}).update(dict.fromkeys(prepared.plan.stages[stage].variants))
+    installing = tuple(
         msgspec.structs.replace(finding, variants=tuple(named))
         for part, named in variants.items()
         for finding in apply_rules(PLAN_RULES, part)
     )
+    unlocked = [stage for stage in prepared.plan.stages.values() if stage.id in prepared.unlocked]
+    sources = sum(stage.action == "fetch" for stage in unlocked)
+    facts = Unlocked(source=bool(sources), environments=len(unlocked) - sources, fix=f"run `{prepared.relock}`")
+    return (*installing, *apply_rules(LOCK_RULES, facts))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import time
 from contextlib import suppress
@@ -12,9 +13,10 @@ import msgspec
 
 from axletree.app import planning
 from axletree.app.recipes import load_recipe
+from axletree.check.rules.image_proof import UNPROVED
 from axletree.core.errors import AxletreeError, HostError, IntegrityError, Problem
 from axletree.core.events import StageFinished
-from axletree.core.values import canonical_json
+from axletree.core.values import canonical_json, digest_of
 from axletree.execute.stage import log_file
 from axletree.host.files import appearing, replace_file
 from axletree.host.folder_lock import folder_locks
@@ -25,22 +27,28 @@ from axletree.plan.ledger import (
     Attempt,
     BuildOutcome,
     BuildProcess,
+    Former,
     Ledger,
     LedgerEntry,
     Standing,
     began,
+    cause_of,
+    changes_of,
     ended,
     final_keys,
+    recipe_key,
+    split_entries,
     standing,
     with_built,
 )
 from axletree.recipe.axes import exactly, expand, select
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from axletree.app.planning import PlanRequest, Prepared
+    from axletree.app.recipes import LoadedRecipe
     from axletree.core.events import Event
     from axletree.core.values import Key, StageId
     from axletree.execute.driver import Result
@@ -52,6 +60,10 @@ LEDGER = "ledger.json"
 LOGS = "logs"
 """Folder of the logs in the output folder: they outlive the store's."""
 _GOOD = frozenset({"done", "cached"})
+
+
+def _is_unproved(event: StageFinished) -> bool:
+    return any(finding.rule == UNPROVED for finding in event.findings)
 
 
 class Keeper:
@@ -72,9 +84,11 @@ class Keeper:
         self.keys = predicted_keys(prepared)
         self._run = _this_run()
         self._ended: dict[StageId, StageFinished] = {}
+        self.values = variant_values(prepared.loaded.recipe)
         attempt = Attempt(run=self._run, at=self.began_at, keys={}, no_share=prepared.no_share)
         attempts = {
-            variant: msgspec.structs.replace(attempt, keys=self.keys[variant]) for variant in prepared.plan.variants
+            variant: msgspec.structs.replace(attempt, keys=self.keys[variant], values=self.values[variant])
+            for variant in prepared.plan.variants
         }
         self._change(lambda entries: began(entries, attempts))
 
@@ -104,18 +118,18 @@ class Keeper:
 
         return both
 
-    def finish(self, result: Result, *, skipped: Iterable[str] = (), refused: str | None = None) -> None:
+    def finish(self, result: Result, *, skipped: Iterable[str] = (), refused: Mapping[str, str] | None = None) -> None:
         """Say how the run ended for each variant, and which were left out by name.
 
-        After a cancellation they stay as begun: nothing was published. ``refused`` says why nothing was, though all
-        stages of some are done.
+        After a cancellation they stay as begun: nothing was published. ``refused`` says for each variant why nothing
+        was, though all stages of some are done.
         """
         if result.status == "cancelled":
             return
         failures = {failure.stage: failure for failure in result.failures}
         left_out = BuildOutcome(status="skipped", at=self.began_at, no_share=self.prepared.no_share)
-        outcomes = dict.fromkeys(skipped, left_out)
-        before = read_ledger(self.out).recipes.get(_name(self.prepared.loaded.recipe), {})
+        outcomes = {each: msgspec.structs.replace(left_out, values=self.values[each]) for each in skipped}
+        before = self._own_entries()
         for variant in self.prepared.plan.variants:
             failure = next((failures[stage] for stage in self._stages(variant) if stage in failures), None)
             if failure is not None:
@@ -123,20 +137,27 @@ class Keeper:
             elif self._all_good(variant):
                 done = self._done(variant, before.get(variant, LedgerEntry()).outcome)
                 # One of which nothing ran was published before, and still is.
-                old = refused is None or done.at < self.began_at
-                outcomes[variant] = (
-                    done if old else msgspec.structs.replace(done, status="failed", cause=f"not published: {refused}")
-                )
+                said = None if refused is None or done.at < self.began_at else refused[variant]
+                outcomes[variant] = done if said is None else msgspec.structs.replace(done, status="failed", cause=said)
             else:
                 outcomes[variant] = BuildOutcome(
-                    status="not reached", at=time.time(), keys=self.keys[variant], no_share=self.prepared.no_share
+                    status="not reached",
+                    at=time.time(),
+                    keys=self.keys[variant],
+                    no_share=self.prepared.no_share,
+                    values=self.values[variant],
                 )
         self._close(outcomes)
 
     def standings(self) -> tuple[Standing, ...]:
         """How the run's variants stand now that it is over."""
-        entries = read_ledger(self.out).recipes.get(_name(self.prepared.loaded.recipe), {})
-        return standing(self.prepared.plan.variants, entries, self.keys, alive=_alive(entries))
+        entries = self._own_entries()
+        changes = self.prepared.changes
+        return standing(self.prepared.plan.variants, entries, self.keys, alive=_alive(entries), changes=changes)
+
+    def _own_entries(self) -> dict[str, LedgerEntry]:
+        entries = read_ledger(self.out).recipes.get(_name(self.prepared.loaded, self.prepared.changes), {})
+        return split_entries(entries, self.values)[0]
 
     def _stages(self, variant: str) -> list[StageId]:
         return [stage.id for stage in self.prepared.plan.stages.values() if variant in stage.variants]
@@ -159,25 +180,29 @@ class Keeper:
             took=at - self.began_at,
             keys=keys,
             no_share=self.prepared.no_share,
+            values=self.values[variant],
+            unproved=tuple(stage for stage in self._stages(variant) if _is_unproved(self._ended[stage])),
             log=self._write_log(variant),
         )
 
     def _failed(self, variant: str, event: StageFinished) -> BuildOutcome:
-        message = (event.message or "failed").partition("\n")[0]
         return BuildOutcome(
             status="failed",
             at=event.time,
             took=event.time - self.began_at,
             keys=self.keys[variant],
             no_share=self.prepared.no_share,
+            values=self.values[variant],
             stage=event.stage,
-            cause=event.cause[0].strip() if event.cause else message,
+            cause=cause_of(event),
             log=self._write_log(variant),
         )
 
     def _write_log(self, variant: str) -> str:
         """Put the logs of a variant's stages together, those of other runs as far as the store still has them."""
-        path = self.out / LOGS / f"{variant.replace('/', '_')}.log"
+        changes = self.prepared.changes
+        mark = f".with-{digest_of(shlex.join(changes).encode())[:8]}" if changes else ""
+        path = self.out / LOGS / f"{variant.replace('/', '_')}{mark}.log"
         with appearing(path) as temporary, temporary.open("wb") as whole:
             for stage in self._stages(variant):
                 event = self._ended.get(stage)
@@ -192,7 +217,7 @@ class Keeper:
         self._change(lambda entries: ended(entries, outcomes, run=self._run))
 
     def _change(self, change: Callable[[Mapping[str, LedgerEntry]], dict[str, LedgerEntry]]) -> None:
-        name = _name(self.prepared.loaded.recipe)
+        name = _name(self.prepared.loaded, self.prepared.changes)
         path = self.out / LEDGER
         try:
             with folder_locks([self.out], self.note):
@@ -220,37 +245,56 @@ def read_ledger(out: Path) -> Ledger:
         return Ledger()
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise IntegrityError(
-            Problem(file=str(path), message=f"is not a ledger that this version can read: {error}"),
+            Problem(file=str(path), message=f"this version of Axletree cannot read the ledger: {error}"),
             hint="move it elsewhere: the next build starts a new ledger",
         ) from error
     except OSError as error:
-        raise HostError(Problem(file=str(path), message=f"cannot be read: {error.strerror}")) from error
+        raise HostError(Problem(file=str(path), message=f"the ledger cannot be read: {error.strerror}")) from error
 
 
 class Standings(msgspec.Struct, frozen=True, kw_only=True):
-    """How a recipe's variants stand: report of ``ledger``."""
+    """The state of a recipe's variants: report of ``ledger``."""
 
     variants: tuple[Standing, ...]
+    former: tuple[Former, ...] = ()
+    """Entries of variants that the recipe does not have."""
 
 
-def standings(
-    request: PlanRequest, store: Store, *, environ: Mapping[str, str], as_built: bool = False
-) -> tuple[Standing, ...]:
+def standings(request: PlanRequest, store: Store, *, environ: Mapping[str, str], as_built: bool = False) -> Standings:
     """How a recipe's variants stand in an output folder.
 
     Args:
         request: which variants, and the output folder.
         store: where earlier results are.
         environ: the user's variables.
-        as_built: whether each variant shares what it shared when it was built, whatever the request says.
+        as_built: whether each variant shares what it shared when it was built, whatever the request says; and whether
+            variants that were built with ``--set`` or in part are told behind the recipe's own.
 
     Raises:
         IntegrityError: the ledger can't be read.
         RecipeError: the recipe or a lock is wrong.
         HostError: this machine lacks what a plan needs.
     """
-    loaded = load_recipe(request.recipe)
-    entries = read_ledger(request.out).recipes.get(_name(loaded.recipe), {})
+    loaded = load_recipe(request.recipe, request.sets)
+    ledger = read_ledger(request.out)
+    own = _standings(loaded, request, ledger, store, environ, as_built=as_built)
+    if planning.changes(loaded, request) or not as_built:
+        return own
+    changed = _changed(loaded, request, ledger, store, environ)
+    return msgspec.structs.replace(own, variants=(*own.variants, *changed))
+
+
+def _standings(
+    loaded: LoadedRecipe,
+    request: PlanRequest,
+    ledger: Ledger,
+    store: Store,
+    environ: Mapping[str, str],
+    *,
+    as_built: bool,
+) -> Standings:
+    changes = planning.changes(loaded, request)
+    entries, former = split_entries(ledger.recipes.get(_name(loaded, changes), {}), variant_values(loaded.recipe))
     variants = [variant.id for variant in select(expand(loaded.recipe), request.patterns, request.skip)]
     groups: dict[tuple[str, ...], list[str]] = {}
     for variant in variants:
@@ -262,7 +306,44 @@ def standings(
         if set(axes) <= set(loaded.recipe.axes):  # else the recipe is another one now, and so are the keys
             few = msgspec.structs.replace(request, patterns=tuple(map(exactly, members)), skip=(), no_share=axes)
             keys |= predicted_keys(planning.prepare(few, store, environ=environ))
-    return standing(variants, entries, keys, alive=_alive(entries))
+    found = standing(variants, entries, keys, alive=_alive(entries), changes=changes)
+    return Standings(variants=found, former=former)
+
+
+def _changed(
+    loaded: LoadedRecipe, request: PlanRequest, ledger: Ledger, store: Store, environ: Mapping[str, str]
+) -> Iterator[Standing]:
+    """Variants that were built as something else than the recipe's own: each kind for itself."""
+    for name in ledger.recipes:
+        changes = changes_of(name, loaded.recipe.name)
+        if not changes:
+            continue
+        asked = _asked(request, changes)
+        try:
+            changed = load_recipe(request.recipe, asked.sets)
+            if _name(changed, changes) != name:  # of another version of the recipe
+                continue
+            found = _standings(changed, asked, ledger, store, environ, as_built=True).variants
+        except AxletreeError:  # the recipe or its locks are others now, so nothing of it holds
+            found = standing(ledger.recipes[name], ledger.recipes[name], {}, alive={}, changes=changes)
+        yield from (each for each in found if each.state != "never built")
+
+
+def _asked(request: PlanRequest, changes: Sequence[str]) -> PlanRequest:
+    """The request that has some options."""
+    given = list(zip(changes[::2], changes[1::2], strict=True))
+
+    def values(option: str) -> tuple[str, ...]:
+        return tuple(value for name, value in given if name == option)
+
+    return msgspec.structs.replace(
+        request, sets=values("--set"), formats=values("--format"), packages=values("--package")
+    )
+
+
+def variant_values(recipe: Recipe) -> dict[str, dict[str, str]]:
+    """Id of each variant of a recipe -> its axis values."""
+    return {variant.id: dict(variant.values) for variant in expand(recipe)}
 
 
 def chosen(standings: Iterable[Standing], *, only_failed: bool) -> tuple[str, ...]:
@@ -283,12 +364,12 @@ def predicted_keys(prepared: Prepared) -> dict[str, dict[StageId, Key]]:
 
 
 def _unwritable(path: Path, error: OSError) -> HostError:
-    problem = Problem(file=str(path), message=f"cannot be written: {error.strerror}")
+    problem = Problem(file=str(path), message=f"the ledger cannot be written: {error.strerror}")
     return HostError(problem, hint="free some space there, or choose a different --out folder")
 
 
-def _name(recipe: Recipe) -> str:
-    return f"{recipe.name} {recipe.version}"
+def _name(loaded: LoadedRecipe, changes: Sequence[str]) -> str:
+    return recipe_key(loaded.recipe.name, loaded.recipe.version, changes)
 
 
 def _this_run() -> BuildProcess:

@@ -5,15 +5,14 @@ Each kind has pages that name its files. Files appear before the pages that name
 
 from __future__ import annotations
 
-import hashlib
 import re
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
 
-from axletree.core.errors import HostError, Problem, PublishError
-from axletree.core.values import Digest
+from axletree.core.errors import Problem, PublishError
+from axletree.host.archive import digest_file
+from axletree.host.files import file_errors
 from axletree.package.checksums import CHECKSUMS, merge_checksums, read_checksums, render_checksums
 from axletree.package.conda.repodata import (
     CHANNEL,
@@ -33,6 +32,8 @@ if TYPE_CHECKING:
 
     from axletree.core.trees import Entry
     from axletree.store.store import Store
+
+_Line = TypeVar("_Line", IndexFile, ChannelFile)
 
 LINKS_PAGE = "index.html"
 """Name of the page with all files of a root, for ``--find-links``."""
@@ -62,7 +63,7 @@ class ChannelPages(NamedTuple):
     """Pages of other tools, which would hide what is new."""
 
 
-def listing(kind: str, root: Path, trees: Sequence[Sequence[Entry]], store: Store) -> Listing:
+def listing(kind: str, root: Path, trees: Sequence[Sequence[Entry]], store: Store, *, replace: bool = False) -> Listing:
     """What a root will list.
 
     Args:
@@ -70,14 +71,15 @@ def listing(kind: str, root: Path, trees: Sequence[Sequence[Entry]], store: Stor
         root: the index root.
         trees: what each tree holds; trees of several variants have pages of the same path.
         store: where the content of their pages lies.
+        replace: forget files that are there with the same names and other content.
 
     Raises:
-        PublishError: a file of the same name with other content is there; names all of them.
+        PublishError: a file of the same name with other content is there, and stays; names all of them.
         IntegrityError: a page that is there makes no sense.
         HostError: it can't be read.
     """
     entries = [entry for tree in trees for entry in tree]
-    return {"index": _wheels, "channel": _channel, "archives": _archives}[kind](root, entries, store)
+    return {"index": _wheels, "channel": _channel, "archives": _archives}[kind](root, entries, store, replace=replace)
 
 
 def listed(kind: str, root: Path) -> dict[str, str]:
@@ -89,7 +91,7 @@ def listed(kind: str, root: Path) -> dict[str, str]:
     """
     if kind == "index":
         return {name: line.sha256 for name, line in listed_wheels(root).items()}
-    with _reading(root):
+    with file_errors(root, precise=True):
         if kind == "channel":
             return {_place(line): line.sha256 for line in _listed_packages(root)}
         return _listed_archives(root)
@@ -105,21 +107,15 @@ def is_whole(kind: str, root: Path) -> bool:
     if kind == "index":
         pages = wheel_pages(root, ())
     elif kind == "channel":
-        with _reading(root):
+        with file_errors(root, precise=True):
             subdirs = by_subdir(_listed_packages(root))
         pages = {
             path: data for subdir, files in subdirs.items() for path, data in index_files(files, subdir=subdir).items()
         }
     else:
         return True  # there is one only
-    with _reading(root):
+    with file_errors(root, precise=True):
         return all((root / path).exists() and (root / path).read_bytes() == data for path, data in pages.items())
-
-
-def digest(path: Path) -> Digest:
-    """SHA-256 of a file."""
-    with path.open("rb") as file:
-        return Digest(hashlib.file_digest(file, "sha256").hexdigest())
 
 
 def listed_wheels(root: Path) -> dict[str, IndexFile]:
@@ -130,7 +126,7 @@ def listed_wheels(root: Path) -> dict[str, IndexFile]:
         HostError: it can't be read.
     """
     found: dict[str, IndexFile] = {}
-    with _reading(root):
+    with file_errors(root, precise=True):
         for page in sorted(root.glob("simple/*/index.json")):
             for line in read_index(page.read_bytes(), file=str(page)):
                 if (root / line.path).exists():
@@ -139,7 +135,12 @@ def listed_wheels(root: Path) -> dict[str, IndexFile]:
 
 
 def wheel_pages(
-    root: Path, fresh: Sequence[IndexFile], *, linked: Sequence[IndexFile] = (), links_page: bool = False
+    root: Path,
+    fresh: Sequence[IndexFile],
+    *,
+    linked: Sequence[IndexFile] = (),
+    links_page: bool = False,
+    replace: bool = False,
 ) -> dict[str, bytes]:
     """All pages of a root after wheels and sdists were added, in the order in which they must appear.
 
@@ -148,6 +149,7 @@ def wheel_pages(
         fresh: what is added.
         linked: what lies elsewhere and is listed as well.
         links_page: whether it gets a page with all files; one that it has is kept up to date in any case.
+        replace: whether files that are there give way to fresh ones of the same names.
 
     Raises:
         PublishError: a file of the same name with other content is there, or another page under the name of ours.
@@ -155,8 +157,11 @@ def wheel_pages(
         HostError: it can't be read.
     """
     there = listed_wheels(root)
-    with _reading(root):
-        lines = merge_files([*there.values(), *_unlisted_wheels(root, fresh, there)], [*fresh, *linked])
+    with file_errors(root, precise=True):
+        present = [*there.values(), *_unlisted_wheels(root, fresh, there)]
+        if replace:
+            present = _kept(present, fresh)
+        lines = merge_files(present, [*fresh, *linked])
         rendered = render_index(lines)
         # JSON goes first: from there the next writer takes what is listed, wherever this one is killed.
         order = sorted(rendered, key=lambda page: (-page.count("/"), page.endswith(".html")))
@@ -166,25 +171,26 @@ def wheel_pages(
     return pages
 
 
-def channel_pages(root: Path, fresh: Sequence[ChannelFile]) -> ChannelPages:
-    """The pages that change in the channel of a root when conda packages are added.
+def channel_pages(root: Path, fresh: Sequence[ChannelFile], *, replace: bool = False) -> ChannelPages:
+    """The pages that change in the channel of a root when conda packages are added; ``replace`` as for wheels.
 
     Raises:
         PublishError: a package of the same name with other content is there; names all of them.
         IntegrityError: a page that is there makes no sense.
         HostError: it can't be read.
     """
-    with _reading(root):
+    with file_errors(root, precise=True):
         there = list(_listed_packages(root))
         known = {_place(line) for line in there}
         unlisted = [
-            msgspec.structs.replace(line, record=line.record | {"sha256": digest(root / _place(line))})
+            msgspec.structs.replace(line, record=line.record | {"sha256": digest_file(root / _place(line))})
             for line in fresh
             if _place(line) not in known and (root / _place(line)).exists()
         ]
+        present = _kept([*there, *unlisted], fresh) if replace else [*there, *unlisted]
         touched = {line.subdir for line in fresh} | {"noarch"}
         pages: dict[str, bytes] = {}
-        for subdir, files in by_subdir(merge_channel([*there, *unlisted], fresh)).items():
+        for subdir, files in by_subdir(merge_channel(present, fresh)).items():
             new = not (root / CHANNEL / subdir / REPODATA).exists()
             if subdir in touched and (new or any(line.subdir == subdir for line in fresh)):
                 pages |= index_files(files, subdir=subdir)
@@ -192,14 +198,14 @@ def channel_pages(root: Path, fresh: Sequence[ChannelFile]) -> ChannelPages:
     return ChannelPages(pages, tuple(f"{CHANNEL}/{subdir}/{name}" for subdir in subdirs for name in STALE))
 
 
-@contextmanager
-def _reading(root: Path) -> Iterator[None]:
-    """Say which file of a root can't be read."""
-    try:
-        yield
-    except OSError as error:
-        message = f"cannot be read: {error.strerror}"
-        raise HostError(Problem(file=str(error.filename or root), message=message)) from error
+def _kept(present: Iterable[_Line], fresh: Iterable[_Line]) -> list[_Line]:
+    """Lines without those that fresh ones of the same names replace."""
+    new = {_where(line): line.sha256 for line in fresh}
+    return [line for line in present if new.get(_where(line), line.sha256) == line.sha256]
+
+
+def _where(line: IndexFile | ChannelFile) -> str:
+    return line.filename if isinstance(line, IndexFile) else _place(line)
 
 
 def _has_links_page(path: Path, *, wanted: bool) -> bool:
@@ -208,19 +214,21 @@ def _has_links_page(path: Path, *, wanted: bool) -> bool:
         return wanted
     ours = is_links_page(path.read_bytes())
     if wanted and not ours:
-        hint = "move it elsewhere, or choose a different folder"
-        raise PublishError(Problem(file=str(path), message="is not a page that lists all files", hint=hint))
+        hint = "move the file elsewhere, or choose a different folder"
+        raise PublishError(
+            Problem(file=str(path), message="the file already exists, but is not a page created by Axletree", hint=hint)
+        )
     return ours
 
 
-def _wheels(root: Path, entries: Sequence[Entry], store: Store) -> Listing:
+def _wheels(root: Path, entries: Sequence[Entry], store: Store, *, replace: bool) -> Listing:
     pages = [entry for entry in entries if _PROJECT_PAGE.fullmatch(entry.path)]
     fresh = [line for page in pages if page.blob for line in read_index(store.read_blob(page.blob), file=page.path)]
     shown = frozenset(line.filename for line in fresh)
     return Listing(
         shown=shown,
         files=shown | {entry.path for entry in entries if entry.path.endswith(".whl.metadata")},
-        pages=wheel_pages(root, fresh),
+        pages=wheel_pages(root, fresh, replace=replace),
     )
 
 
@@ -229,16 +237,16 @@ def _unlisted_wheels(root: Path, fresh: Iterable[IndexFile], there: Mapping[str,
     for line in fresh:
         path = root / line.path
         if line.filename not in there and path.exists():
-            yield msgspec.structs.replace(line, sha256=digest(path))
+            yield msgspec.structs.replace(line, sha256=digest_file(path))
 
 
-def _channel(root: Path, entries: Sequence[Entry], store: Store) -> Listing:
+def _channel(root: Path, entries: Sequence[Entry], store: Store, *, replace: bool) -> Listing:
     fresh: list[ChannelFile] = []
     for entry in entries:
         found = _REPODATA_PAGE.fullmatch(entry.path)
         if found is not None and entry.blob is not None:
             fresh += read_repodata(store.read_blob(entry.blob), subdir=found[1], file=entry.path)
-    changed = channel_pages(root, fresh)
+    changed = channel_pages(root, fresh, replace=replace)
     shown = frozenset(map(_place, fresh))
     return Listing(shown=shown, files=shown, pages=changed.pages, stale=changed.stale)
 
@@ -254,16 +262,19 @@ def _listed_packages(root: Path) -> Iterator[ChannelFile]:
                 yield line
 
 
-def _archives(root: Path, entries: Sequence[Entry], store: Store) -> Listing:
+def _archives(root: Path, entries: Sequence[Entry], store: Store, *, replace: bool) -> Listing:
     fresh: dict[str, str] = {}
     for entry in entries:
         if entry.path == CHECKSUMS and entry.blob is not None:
             fresh = merge_checksums(fresh, read_checksums(store.read_blob(entry.blob)))
-    with _reading(root):
+    with file_errors(root, precise=True):
         there = _listed_archives(root)
-        unlisted = {name: digest(root / name) for name in fresh if name not in there and (root / name).exists()}
+        unlisted = {name: digest_file(root / name) for name in fresh if name not in there and (root / name).exists()}
     shown = frozenset(fresh)
-    pages = {CHECKSUMS: render_checksums(merge_checksums(there | unlisted, fresh))}
+    present = there | unlisted
+    if replace:
+        present = {name: sha256 for name, sha256 in present.items() if fresh.get(name, sha256) == sha256}
+    pages = {CHECKSUMS: render_checksums(merge_checksums(present, fresh))}
     return Listing(shown=shown, files=shown, pages=pages)
 
 

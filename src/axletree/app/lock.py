@@ -2,157 +2,253 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
-from urllib.parse import unquote, urlsplit
+import shlex
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from axletree import registry
-from axletree.app.recipes import LoadedRecipe, load_recipe, problem_at
+from axletree.app.defaults import pin_of
+from axletree.app.image_lock import lock_images
+from axletree.app.lock_changes import (
+    LockedFile,
+    LockedRecipe,
+    PartlyLockedError,
+    defaults_pins,
+    lines_changed,
+    pins_of,
+    source_pins,
+)
+from axletree.app.lock_context import LockContext
+from axletree.app.projects import make_defaults
+from axletree.app.recipes import load_recipe, with_defaults
+from axletree.app.source_lock import has_lock, pin_source, read_lock_file
 from axletree.app.source_version import refuse_other_version
-from axletree.core.errors import AxletreeError, HostError, IntegrityError, RecipeError
-from axletree.host.fetch import measure, size_of
+from axletree.app.sources import lock_command
+from axletree.core.errors import AxletreeError, HostError, RecipeError
+from axletree.core.setting import LOCK
 from axletree.host.files import replace_file
-from axletree.host.gitfetch import read_at, resolve_ref
+from axletree.host.gitfetch import read_at
 from axletree.host.indexes import IndexSettings, read_indexes
-from axletree.host.interpreters import find_interpreters
+from axletree.host.interpreters import look_for_interpreters
 from axletree.host.resolve import resolve_environment
-from axletree.host.simple_api import list_files
 from axletree.recipe.axes import expand, select
-from axletree.recipe.faults import visible
+from axletree.recipe.defaults import DEFAULTS_LOCK
+from axletree.recipe.image_locks import IMAGE_LOCK
 from axletree.recipe.locks import (
     SOURCE_LOCK,
     PyLock,
     SourceLock,
     check_lock,
-    check_source,
     parse_lock,
     parse_source,
     render_lock,
     render_source,
 )
-from axletree.recipe.sdists import choose_sdist, explain_absence, readings
-from axletree.recipe.settings import Settings
-from axletree.recipe.target import Target, TargetEnvironment, TargetSource, resolve
+from axletree.recipe.target import Target, TargetEnvironment, resolve
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from axletree.app.recipes import LoadedRecipe
+    from axletree.core.errors import Problem
     from axletree.core.records import Interpreter
-
-Outcome = Literal["written", "unchanged"]
-_Lock = TypeVar("_Lock", PyLock, SourceLock)
-
-
-class LockedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A lock file as it now is."""
-
-    path: str
-    outcome: Outcome
-    packages: int
-    """Wheels of an environment; 1 for a source."""
-    size: int | None
-    """Bytes to download for it; ``None`` where unknown."""
-    what: str
-    """What it pins: the source's file or commit, or the environment's name."""
-
-
-class LockedRecipe(msgspec.Struct, frozen=True, kw_only=True):
-    """All locks of a recipe: report of ``lock``."""
-
-    files: tuple[LockedFile, ...]
-
-
-class LockContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What locking needs of this machine."""
-
-    environ: Mapping[str, str]
-    settings: Settings
-    home: Path
-    cwd: Path
-    cache: Path
-    """Folder for git repositories, for downloads, and for what is known of interpreters."""
-
-    @property
-    def downloads(self) -> Path:
-        """Where a build looks for what was downloaded already."""
-        return self.cache / "downloads"
+    from axletree.recipe.defaults import Defaults
 
 
 def lock_recipe(
     name_or_path: str,
     surroundings: LockContext,
     *,
+    sets: Sequence[str] = (),
     patterns: Sequence[str] = (),
     skip: Sequence[str] = (),
     upgrade: bool = False,
+    only_source: bool = False,
     note: Callable[[str], None] = lambda _: None,
 ) -> tuple[LockedFile, ...]:
-    """Write the locks of a recipe into its companion folder: all of them, or none where one cannot be made.
+    """Write the locks of a recipe: all that can be made, and none where the recipe is wrong.
 
     Args:
         name_or_path: the recipe.
         surroundings: what is needed of this machine.
+        sets: changes of the recipe, ``KEY=VALUE`` each.
         patterns: which variants; none means all.
         skip: which variants not.
         upgrade: take the newest versions that fit, instead of keeping locks that fit and versions that still do.
+        only_source: leave the environments as they are.
         note: told what is being worked on.
 
     Raises:
         RecipeError: the recipe is wrong, or its requirements cannot be met; all environments are tried.
-        HostError: no network, an interpreter is missing, or the folder cannot be written.
+        PartlyLockedError: the source cannot be reached, an index does not respond, or an interpreter is missing; the
+            other locks are written.
+        HostError: no lock could be made for such a reason, or the folder cannot be written.
     """
-    loaded = load_recipe(name_or_path)
-    targets = [resolve(loaded.recipe, variant) for variant in select(expand(loaded.recipe), patterns, skip)]
+    loaded = load_recipe(name_or_path, sets)
     indexes = read_indexes(surroundings.settings, surroundings.environ, home=surroundings.home, cwd=surroundings.cwd)
+    locking = _Locking(surroundings=surroundings, indexes=indexes, upgrade=upgrade, note=note)
+    found = _Found()
+    chosen = [("-v", each) for each in patterns] + [("--skip", each) for each in skip]
+    try:
+        loaded, targets = _lock_source(loaded, patterns, skip, locking, found)
+        if not only_source:
+            _lock_environments(
+                loaded, _distinct([each for target in targets for each in target.environments]), locking, found
+            )
+            _lock_images(loaded, targets, locking, found)
+        _refuse(found.failures)
+    except AxletreeError as error:
+        error.name_command(LOCK, lock_command(loaded, [word for pair in chosen for word in pair]))
+        raise
+    changed = {file: text for file, text in found.texts.items() if _changed(loaded.places.find(file), text)}
+    _write(loaded.places.locks, changed)
+    if found.failures:
+        locked = LockedRecipe(files=tuple(found.files), missing=tuple(found.failures))
+        raise PartlyLockedError(*_problems(found.failures), locked=locked)
+    return tuple(found.files)
+
+
+class _Locking(msgspec.Struct, frozen=True, kw_only=True):
+    """How locks are made."""
+
+    surroundings: LockContext
+    indexes: IndexSettings
+    upgrade: bool
+    note: Callable[[str], None]
+
+
+class _Found(msgspec.Struct, kw_only=True):
+    """What came of it so far."""
+
     texts: dict[str, str] = {}
+    """Name of a lock -> its text."""
     files: list[LockedFile] = []
-    failures: list[AxletreeError] = []
-    source = targets[0].source
-    if _has_lock(source):
+    failures: dict[str, AxletreeError] = {}
+    """Name of a lock -> why it could not be made."""
+
+
+def _lock_source(
+    loaded: LoadedRecipe, patterns: Sequence[str], skip: Sequence[str], locking: _Locking, found: _Found
+) -> tuple[LoadedRecipe, list[Target]]:
+    """Lock the source, and the defaults that follow from it: the recipe with these, and its variants."""
+    targets = _targets(loaded, patterns, skip)
+    pinned = None
+    if has_lock(targets[0].source):
         try:
-            text, file = _lock_source(loaded, source, indexes, surroundings, upgrade=upgrade, note=note)
-            texts[SOURCE_LOCK] = text
-            files.append(file)
+            pinned = pin_source(
+                loaded,
+                targets[0].source,
+                locking.indexes,
+                locking.surroundings,
+                upgrade=locking.upgrade,
+                note=locking.note,
+            )
         except AxletreeError as error:
-            failures.append(error)
-    failures += _other_version(loaded, targets, texts.get(SOURCE_LOCK), surroundings)
-    environments = _distinct([each for target in targets for each in target.environments])
-    interpreters = find_interpreters(
+            if loaded.defaults is not None:
+                raise  # without its source, nothing else of the recipe is known
+            found.failures[SOURCE_LOCK] = _of_source(error, loaded)
+    if loaded.defaults is not None:
+        loaded = _with_current_defaults(loaded, pinned, locking)
+        assert loaded.defaults is not None  # noqa: S101 (they were just made)
+        targets = _targets(loaded, patterns, skip)
+        found.texts[DEFAULTS_LOCK] = loaded.defaults.text
+        found.files.append(_defaults_file(loaded, loaded.defaults))
+    if pinned is not None:
+        pinned = msgspec.structs.replace(pinned, version=targets[0].source.version)
+        found.texts[SOURCE_LOCK] = render_source(pinned)
+        found.files.append(_source_file(loaded, pinned))
+    found.failures |= _other_version(loaded, targets, pinned, locking.surroundings)
+    return loaded, targets
+
+
+def _targets(loaded: LoadedRecipe, patterns: Sequence[str], skip: Sequence[str]) -> list[Target]:
+    return [resolve(loaded.recipe, variant) for variant in select(expand(loaded.recipe), patterns, skip)]
+
+
+def _with_current_defaults(loaded: LoadedRecipe, pinned: SourceLock | None, locking: _Locking) -> LoadedRecipe:
+    """A recipe that states no stage with the defaults of its source."""
+    made = loaded.defaults.made_from if loaded.defaults is not None else None
+    if not (locking.upgrade or loaded.lacking) and made is not None and made.source == pin_of(pinned):
+        return loaded
+    return with_defaults(loaded, make_defaults(loaded, pinned, locking.indexes, locking.surroundings, locking.note))
+
+
+def _lock_environments(
+    loaded: LoadedRecipe, environments: Sequence[TargetEnvironment], locking: _Locking, found: _Found
+) -> None:
+    interpreters, missing = look_for_interpreters(
         (each.python for each in environments),
-        environ=surroundings.environ,
-        cache=surroundings.cache / "interpreters.json",
+        environ=locking.surroundings.environ,
+        cache=locking.surroundings.cache / "interpreters.json",
     )
     for environment in environments:
-        interpreter = interpreters[environment.python]
+        interpreter = interpreters.get(environment.python)
+        kept = None if interpreter is not None or locking.upgrade else _kept(loaded, environment)
+        if kept is not None:
+            found.files.append(kept)
+            continue
+        if interpreter is None:
+            assert missing is not None  # noqa: S101 (it says which ones are missing)
+            found.failures[environment.lock] = missing
+            continue
         try:
-            text, file = _lock_environment(
-                loaded, environment, interpreter, indexes, surroundings, upgrade=upgrade, note=note
-            )
-            texts[environment.lock] = text
-            files.append(file)
+            found.texts[environment.lock], file = _lock_environment(loaded, environment, interpreter, locking)
+            found.files.append(file)
         except AxletreeError as error:
-            failures.append(_in_environment(error, environment, loaded))
-    if failures:
-        problems = [problem for failure in failures for problem in failure.problems]
-        raise type(failures[0])(*problems)
-    _write(loaded.companion, {file: text for file, text in texts.items() if _changed(loaded.companion / file, text)})
-    return tuple(files)
+            found.failures[environment.lock] = _in_environment(error, environment, loaded)
+
+
+def _lock_images(loaded: LoadedRecipe, targets: Sequence[Target], locking: _Locking, found: _Found) -> None:
+    try:
+        locked = lock_images(loaded, targets, locking.surroundings, upgrade=locking.upgrade, note=locking.note)
+    except AxletreeError as error:
+        found.failures[IMAGE_LOCK] = error
+        return
+    if locked is not None:
+        text, changes, count = locked
+        found.texts[IMAGE_LOCK] = text
+        outcome = _outcome(loaded, IMAGE_LOCK, text)
+        found.files.append(LockedFile(**outcome, packages=count, size=None, what="images", changes=changes))
+
+
+def _refuse(failures: Mapping[str, AxletreeError]) -> None:
+    """Write nothing where the recipe is wrong: half of its new locks would not fit the other half."""
+    wrong = [error for error in failures.values() if not isinstance(error, HostError)]
+    if wrong:
+        raise type(wrong[0])(*_problems(failures))
+
+
+def _problems(failures: Mapping[str, AxletreeError]) -> list[Problem]:
+    """All problems, each once: one of an interpreter may be several locks'."""
+    return [problem for error in dict.fromkeys(failures.values()) for problem in error.problems]
+
+
+def _of_source(error: AxletreeError, loaded: LoadedRecipe) -> AxletreeError:
+    """The same error; where the source cannot be reached, it says what can be done without it."""
+    if type(error) is not HostError:
+        return error
+    command = shlex.join(["axletree", "lock", *loaded.words, "--source"])
+    local = shlex.join(["axletree", "build", *loaded.words, "--source"])
+    hint = f"once the source is reachable, run `{command}`; to build a local folder instead, use `{local} DIR`"
+    return HostError(*(msgspec.structs.replace(each, hint=each.hint or hint) for each in error.problems))
 
 
 def _other_version(
-    loaded: LoadedRecipe, targets: Sequence[Target], lock: str | None, surroundings: LockContext
-) -> list[AxletreeError]:
+    loaded: LoadedRecipe, targets: Sequence[Target], lock: SourceLock | None, surroundings: LockContext
+) -> dict[str, AxletreeError]:
     """What a source that is at hand, a folder or a commit, says otherwise; of others the file name told the version."""
     source = targets[0].source
 
     def read(path: str) -> str:
         if source.kind == "path":
             try:
-                return (loaded.path.parent / source.location / path).read_text(encoding="utf-8", errors="replace")
+                return (loaded.file(source.location) / path).read_text(encoding="utf-8", errors="replace")
             except OSError:
                 return ""
-        commit = None if lock is None else parse_source(lock, file=SOURCE_LOCK).commit
+        commit = None if lock is None else lock.commit
         if commit is None:
             return ""
         git = surroundings.cache / "git"
@@ -161,13 +257,8 @@ def _other_version(
     try:
         refuse_other_version(loaded, targets, read)
     except RecipeError as error:
-        return [error]
-    return []
-
-
-def _has_lock(source: TargetSource) -> bool:
-    """A folder, or a wheel beside the recipe, is its own content."""
-    return source.kind != "path" and not (source.kind == "wheel" and "://" not in source.location)
+        return {"": error}
+    return {}
 
 
 def _distinct(environments: Sequence[TargetEnvironment]) -> list[TargetEnvironment]:
@@ -175,153 +266,89 @@ def _distinct(environments: Sequence[TargetEnvironment]) -> list[TargetEnvironme
     return list({each.lock: each for each in environments if each.requires and each.provider == "venv"}.values())
 
 
+def _kept(loaded: LoadedRecipe, environment: TargetEnvironment) -> LockedFile | None:
+    """The lock of an environment whose Python is not here, if it fits."""
+    path = loaded.places.find(environment.lock)
+    lock = read_lock_file(path, parse_lock)
+    if lock is None or check_lock(lock, environment, file=str(path)):
+        return None
+    count, size = len(lock.wheels), lock.size
+    return LockedFile(path=str(path), outcome="unchanged", packages=count, size=size, what=environment.name)
+
+
 def _lock_environment(
-    loaded: LoadedRecipe,
-    environment: TargetEnvironment,
-    interpreter: Interpreter,
-    settings: IndexSettings,
-    surroundings: LockContext,
-    *,
-    upgrade: bool,
-    note: Callable[[str], None],
+    loaded: LoadedRecipe, environment: TargetEnvironment, interpreter: Interpreter, locking: _Locking
 ) -> tuple[str, LockedFile]:
-    path = loaded.companion / environment.lock
-    previous = None if upgrade else _read(path, parse_lock)
+    path, surroundings = loaded.places.find(environment.lock), locking.surroundings
+    before = read_lock_file(path, parse_lock)
+    previous = None if locking.upgrade else before
     lock = previous
     if lock is None or check_lock(lock, environment, file=str(path), platform=interpreter.platform):
-        note(f"resolving {environment.name} for Python {environment.python}")
-        backend = registry.backend_of(environment.axes.get("gpu", ""))
+        locking.note(f"resolving {environment.name} for Python {environment.python}")
         lock = resolve_environment(
             environment.requires,
             interpreter,
-            settings,
+            locking.indexes,
             python=environment.python,
             environ=surroundings.environ,
-            extra_indexes=[backend.torch_index(environment.axes["gpu"])] if backend is not None else [],
+            extra_indexes=_torch_indexes(environment),
             previous=_same_place(previous, environment, interpreter.platform),
             keep=surroundings.downloads,
-            note=note,
+            offline=surroundings.settings.offline,
+            note=locking.note,
         )
     text = render_lock(lock)
     return text, LockedFile(
-        path=str(path),
-        outcome="written" if _changed(path, text) else "unchanged",
+        **_outcome(loaded, environment.lock, text),
         packages=len(lock.wheels),
         size=lock.size,
         what=environment.name,
+        changes=lines_changed(pins_of(before), pins_of(lock)),
     )
+
+
+def _torch_indexes(environment: TargetEnvironment) -> list[str]:
+    backend = registry.backend_of(environment.axes.get("gpu", ""))
+    return [backend.torch_index(environment.axes["gpu"])] if backend is not None else []
+
+
+def _source_file(loaded: LoadedRecipe, lock: SourceLock) -> LockedFile:
+    before = read_lock_file(loaded.places.find(SOURCE_LOCK), parse_source)
+    return LockedFile(
+        **_outcome(loaded, SOURCE_LOCK, render_source(lock)),
+        packages=1,
+        size=lock.size,
+        what=lock.filename or f"commit {lock.commit}",
+        changes=lines_changed(source_pins(before), source_pins(lock)),
+    )
+
+
+def _defaults_file(loaded: LoadedRecipe, defaults: Defaults) -> LockedFile:
+    path = loaded.places.find(DEFAULTS_LOCK)
+    before = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+    return LockedFile(
+        **_outcome(loaded, DEFAULTS_LOCK, defaults.text),
+        packages=1,
+        size=0,
+        what=f"stages of {loaded.recipe.name}",
+        changes=lines_changed(defaults_pins(before), defaults_pins(defaults.text)),
+    )
+
+
+def _outcome(loaded: LoadedRecipe, name: str, text: str) -> dict[str, Any]:
+    """Where a lock is, and whether it is a new one."""
+    path = loaded.places.find(name)
+    changed = _changed(path, text)
+    return {
+        "path": str(loaded.places.locks / name if changed else path),
+        "outcome": "written" if changed else "unchanged",
+    }
 
 
 def _same_place(previous: PyLock | None, environment: TargetEnvironment, platform: str) -> PyLock | None:
     """The lock whose versions are kept: not one of another Python or platform."""
     same = previous is not None and (previous.python, previous.platform) == (environment.python, platform)
     return previous if same else None
-
-
-def _lock_source(
-    loaded: LoadedRecipe,
-    source: TargetSource,
-    settings: IndexSettings,
-    surroundings: LockContext,
-    *,
-    upgrade: bool,
-    note: Callable[[str], None],
-) -> tuple[str, LockedFile]:
-    path = loaded.companion / SOURCE_LOCK
-    lock = None if upgrade else _read(path, parse_source)
-    if lock is None or check_source(lock, source, file=str(path)):
-        note(f"looking up the source of {loaded.recipe.name} {source.version}")
-        lock = _find_source(loaded, source, settings, surroundings, note)
-    text = render_source(lock)
-    return text, LockedFile(
-        path=str(path),
-        outcome="written" if _changed(path, text) else "unchanged",
-        packages=1,
-        size=lock.size,
-        what=lock.filename or f"commit {lock.commit}",
-    )
-
-
-def _find_source(
-    loaded: LoadedRecipe,
-    source: TargetSource,
-    settings: IndexSettings,
-    surroundings: LockContext,
-    note: Callable[[str], None],
-) -> SourceLock:
-    if source.kind == "pypi":
-        return _find_sdist(loaded, source, settings, surroundings, note)
-    if source.kind == "git":
-        ref = source.ref or "HEAD"
-        git = surroundings.cache / "git"
-        found = resolve_ref(source.location, ref, cache=git, environ=surroundings.environ)
-        return SourceLock(
-            kind="git",
-            location=source.location,
-            version=source.version,
-            ref=source.ref,
-            commit=found.commit,
-            tree=found.tree,
-        )
-    assert source.kind in {"url", "wheel"}  # noqa: S101 (others have no lock)
-    filename = unquote(urlsplit(source.location).path).rpartition("/")[2]
-    if not filename or (source.kind == "wheel" and not (filename.endswith(".whl") and readings(filename))):
-        message = "the URL does not end with a wheel file name" if filename else "the URL does not end with a file name"
-        raise RecipeError(problem_at(loaded, ("source", source.kind), message))
-    sha256, size = measure(source.location, keep=surroundings.downloads, note=note)
-    if source.sha256 not in {None, sha256}:
-        raise IntegrityError(
-            f"{source.location} has sha256 {sha256} ({size} bytes), but the recipe expects {source.sha256}",
-            hint="correct `sha256` in the recipe if this is the right file",
-        )
-    return SourceLock(
-        kind="wheel" if source.kind == "wheel" else "url",
-        location=source.location,
-        version=source.version,
-        filename=filename,
-        sha256=sha256,
-        size=size,
-    )
-
-
-def _find_sdist(
-    loaded: LoadedRecipe,
-    source: TargetSource,
-    settings: IndexSettings,
-    surroundings: LockContext,
-    note: Callable[[str], None],
-) -> SourceLock:
-    files = list_files(source.location, settings)
-    chosen = choose_sdist(source.location, source.version, files)
-    if chosen is None:
-        absence = explain_absence(source.location, source.version, files)
-        raise RecipeError(problem_at(loaded, absence.path, absence.message, hint=absence.hint))
-    if chosen.yanked:
-        why = f": {visible(chosen.yanked)}" if isinstance(chosen.yanked, str) else " without a stated reason"
-        note(f"warning: {chosen.filename} has been yanked from the index{why}")
-    same = [file for file in files if (file.filename, file.yanked) == (chosen.filename, chosen.yanked)]
-    file = min(same, key=lambda each: (each.sha256 is None, each.size is None))
-    sha256, size = file.sha256, file.size
-    if sha256 and size is None:
-        size = size_of(file.url)
-    if sha256 is None or size is None:
-        sha256, size = measure(file.url, keep=surroundings.downloads, note=note)
-    return SourceLock(
-        kind="pypi",
-        location=source.location,
-        version=source.version,
-        filename=chosen.filename,
-        sha256=sha256,
-        size=size,
-    )
-
-
-def _read(path: Path, parse: Callable[..., _Lock]) -> _Lock | None:
-    """A lock that exists and can be read; a broken one is made anew."""
-    try:
-        return parse(path.read_text(encoding="utf-8"), file=str(path))
-    except (OSError, UnicodeDecodeError, RecipeError):
-        return None
 
 
 def _changed(path: Path, text: str) -> bool:

@@ -22,13 +22,14 @@ class MatrixReport(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     axes: dict[str, tuple[str, ...]]
     variants: tuple[Variant, ...]
-    """The recipe's own; none where a preset was asked for."""
+    """The recipe's variants; empty for a preset."""
     preset: PresetReport | None = None
 
 
 def list_variants(
     recipe: str,
     *,
+    sets: Sequence[str] = (),
     patterns: Sequence[str] = (),
     skip: Sequence[str] = (),
     gpu: str | None = None,
@@ -40,10 +41,10 @@ def list_variants(
         UsageError: there is no such recipe or preset, or a pattern matches no variant.
         RecipeError: the recipe is wrong.
     """
-    loaded = load_recipe(recipe).recipe
+    loaded = load_recipe(recipe, sets).recipe
     if preset is not None:
         counted = count_preset(preset, preset_of(loaded, preset), patterns, skip)
         return MatrixReport(recipe=loaded.name, version=loaded.version, axes=loaded.axes, variants=(), preset=counted)
-    picked = patterns if gpu is None else patterns_for_gpu(recipe, gpu, patterns, skip)
+    picked = patterns if gpu is None else patterns_for_gpu(recipe, gpu, patterns, skip, sets)
     variants = tuple(select(expand(loaded), picked, skip))
     return MatrixReport(recipe=loaded.name, version=loaded.version, axes=loaded.axes, variants=variants)

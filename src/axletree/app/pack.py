@@ -32,17 +32,17 @@ T = TypeVar("T")
 
 
 class PackedFolder(msgspec.Struct, frozen=True, kw_only=True):
-    """A wheel that a folder was packed into: report of ``pack``."""
+    """A packed wheel: report of ``pack``."""
 
     wheel: Path
     size: int
-    """Bytes of it."""
+    """Size in bytes."""
     files: int
     """Files of the wheel."""
     reused: int
-    """How many of them were taken from an older wheel, compressed as they were."""
+    """Number of files that were copied from an older wheel without compressing them again."""
     left_out: tuple[str, ...]
-    """Files of the metadata folder that tell of an installation or a signature."""
+    """Files of the metadata folder about an installation or a signature, which were left out."""
 
 
 def pack(
@@ -74,7 +74,7 @@ def pack(
         UsageError: the build tag is none, or ``out`` lies in the folder.
     """
     if out.resolve().is_relative_to(folder.resolve()):
-        raise UsageError(f"--out {out} is inside the folder to pack", hint="choose a folder outside it")
+        raise UsageError(f"--out {out} is inside the folder to pack", hint="choose a folder outside the one to pack")
     files = list_folder(folder)
     source, metadata, info = _read_dist_info(folder, files)
     named = name_of(metadata, info, file=f"{folder}/{source}/WHEEL")
@@ -109,8 +109,12 @@ def _read_dist_info(folder: Path, files: Sequence[FolderFile]) -> tuple[str, Met
     """The one metadata folder's name, and what METADATA and WHEEL in it say."""
     found = sorted({top for file in files if (top := file.path.partition("/")[0]).endswith(".dist-info")})
     if len(found) != 1:
-        what = f"has {len(found)} metadata folders: {', '.join(found[:5])}" if found else "has no *.dist-info folder"
-        hint = "specify a folder created by axletree unpack"
+        what = (
+            f"the folder has {len(found)} *.dist-info folders, expected one: {', '.join(found[:5])}"
+            if found
+            else "the folder has no *.dist-info folder"
+        )
+        hint = "specify a folder that `axletree unpack` created"
         raise IntegrityError(Problem(file=str(folder), message=what, hint=hint))
     source = found[0]
     problems: list[Problem] = []
@@ -120,9 +124,9 @@ def _read_dist_info(folder: Path, files: Sequence[FolderFile]) -> tuple[str, Met
         try:
             return parse(path.read_bytes(), file=str(path))
         except FileNotFoundError:
-            problems.append(Problem(file=str(path), message="is missing"))
+            problems.append(Problem(file=str(path), message="the file is missing"))
         except OSError as error:
-            raise HostError(Problem(file=str(path), message=f"cannot be read: {error.strerror}")) from error
+            raise HostError(Problem(file=str(path), message=f"the file cannot be read: {error.strerror}")) from error
         except IntegrityError as error:
             problems.extend(error.problems)
         return None
@@ -139,8 +143,9 @@ def _variant_label(file: Path) -> str:
         return ""
     described = parse_variants(file.read_bytes(), file=str(file))
     if len(described.variants) != 1:
+        count = len(described.variants)
         raise IntegrityError(
-            Problem(file=str(file), message=f"describes {len(described.variants)} variants, expected one")
+            Problem(file=str(file), message=f"the file describes {count} variants, but must describe exactly one")
         )
     return described.variants[0].label
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from axletree import registry
+from axletree.app.carried import carried_files
 from axletree.app.conda_inputs import client_versions, conda_inputs
 from axletree.app.epoch import source_date_epoch
-from axletree.app.lacking import lacking_parts
-from axletree.app.recipes import LoadedRecipe, load_recipe, problem_at, with_source
+from axletree.app.host_libraries import host_libraries
+from axletree.app.image_inputs import ImageInputs, image_inputs, image_name, portable_interpreters
+from axletree.app.lacking import lacking_parts, unlocked_stages
+from axletree.app.recipes import LoadedRecipe, load_whole, problem_at, with_source
 from axletree.app.releases import release_version
 from axletree.app.setting import setting_of
-from axletree.app.sources import locked_environments, remake, source_inputs
+from axletree.app.sources import lock_command, locked_environments, naming, source_inputs
 from axletree.app.stage_reasons import own_reasons, reasons, source_changes
 from axletree.app.stated import expected, stated
 from axletree.binary.zip.deflate import COMPRESSOR
@@ -27,7 +29,6 @@ from axletree.core.records import Interpreter, LocalFacts, StageRecord
 from axletree.core.secrets import looks_secret
 from axletree.core.values import Digest, StageId
 from axletree.host import machine
-from axletree.host.grafts import graft_folders, libraries_digest, list_libraries
 from axletree.host.interpreters import look_for_interpreters, stand_in
 from axletree.host.shipped_data import shipped_digest
 from axletree.host.tools import Tool, find_toolchain, find_tools
@@ -40,15 +41,16 @@ from axletree.plan.actions.fetch import FetchParameters, FileSource
 from axletree.plan.actions.spec import ActionSpec
 from axletree.plan.graph import Plan, PlannedStage, build_plan
 from axletree.plan.inputs import PlanInputs
-from axletree.plan.keys import Resolved, Surroundings, resolve_plan
+from axletree.plan.keys import TOOLKIT_PROGRAMS, Resolved, Surroundings, resolve_plan
 from axletree.plan.relocation import graft_key
 from axletree.recipe.axes import expand, select, variant_id
-from axletree.recipe.locks import REMAKE
+from axletree.recipe.defaults import DERIVED
+from axletree.recipe.part import parts_of
 from axletree.recipe.sharing import unshared
 from axletree.recipe.target import Target, resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from axletree.recipe.locks import LockedWheel
     from axletree.store.store import Store
@@ -67,14 +69,24 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     unread: frozenset[StageId] = frozenset()
     """Stages whose last record is of another version of Axletree."""
     interpreters: dict[str, Interpreter]
-    lacking: dict[StageId, Part]
+    lacking: dict[StageId, tuple[Part, ...]]
     """Stages that need something that is not installed, and what; only a plan that nobody runs has any."""
+    unlocked: frozenset[StageId] = frozenset()
+    """Stages of what is not locked yet; only a plan that nobody runs has any."""
+    relock: str
+    """Hint: the command that locks what this plan is for."""
     tools: dict[str, Tool]
     inputs: PlanInputs
     out: Path
     """Where the results go."""
+    replace: bool = False
+    """Whether packages there with the same names and other content are replaced."""
     no_share: tuple[str, ...] = ()
     """Axes across which nothing is shared."""
+    images: ImageInputs = ImageInputs()
+    """What is known of the images of its stages."""
+    changes: tuple[str, ...] = ()
+    """Options that make it another build than the recipe's own, as words of a command line."""
     source_changes: tuple[list[Any], list[Any]] | None = None
     """What differs in a source folder, last time and now: the digest of a folder tells people nothing."""
 
@@ -94,37 +106,66 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Axes across which nothing is shared."""
     source: Path | None = None
     """Folder that is built instead of the recipe's source."""
+    sets: tuple[str, ...] = ()
+    """Changes of the recipe for this call, ``KEY=VALUE`` each."""
+    formats: tuple[str, ...] = ()
+    """Which formats of packages; none means all."""
+    packages: tuple[str, ...] = ()
+    """Which packages, with what they need; none means all."""
     release: str | None = None
     """What packages are called instead of the recipe's version, in the words of ``--release``."""
+    gpus: bool = False
+    """Whether tests in images see the GPUs of this machine."""
+    replace: bool = False
+    """Whether packages in ``out`` with the same names and other content are replaced."""
+
+
+def changes(loaded: LoadedRecipe, request: PlanRequest) -> tuple[str, ...]:
+    """Options of a request that make other packages than the recipe's own, as words, the same for the same build."""
+    given = (
+        ("--set", loaded.sets),
+        ("--format", sorted({*request.formats})),
+        ("--package", sorted({*request.packages})),
+    )
+    return tuple(word for option, values in given for value in values for word in (option, value))
 
 
 def prepare(request: PlanRequest, store: Store, *, environ: Mapping[str, str], only_plan: bool = False) -> Prepared:
-    """Read a recipe, choose its variants, and plan them; ``only_plan`` needs no interpreters and no conda client.
+    """Read a recipe, choose its variants, and plan them.
+
+    With ``only_plan``, locks, interpreters, tools and the conda client may be missing.
 
     Raises:
         UsageError: the recipe has no such axis, a pattern matches no variant, or there is no such release.
-        RecipeError: the recipe or a lock is wrong or missing.
+        RecipeError: the recipe or a lock is wrong.
+        LockError: a lock is missing or out of date.
         HostError: an interpreter or a tool that a stage needs is not on this machine.
     """
-    loaded = load_recipe(request.recipe)
+    loaded = load_whole(request.recipe, request.sets)
     if request.source is not None:
         loaded = with_source(loaded, request.source)
     recipe = unshared(loaded.recipe, request.no_share)
+    _refuse_nothing(loaded)
     variants = select(expand(recipe), request.patterns, request.skip)
     version = release_version(recipe, request.release) if request.release else None
     targets = tuple(resolve(recipe, variant, version=version) for variant in variants)
+    targets = parts_of(recipe, targets, formats=request.formats, packages=request.packages)
     _refuse_secrets(targets, loaded)
     interpreters = _interpreters(loaded, targets, store, environ, only_plan=only_plan)
-    with _naming(loaded, [*_options("-v", request.patterns), *_options("--skip", request.skip)]):
+    relock = lock_command(loaded, [*_options("-v", request.patterns), *_options("--skip", request.skip)])
+    with naming(loaded, relock):
         clients = client_versions(targets, only_plan=only_plan)
-        inputs = _inputs(loaded, targets, store, interpreters, clients, request.out)
+        images = image_inputs(loaded, targets, interpreters, environ=environ, gpus=request.gpus)
+        inputs = _inputs(loaded, targets, store, interpreters, clients, images, request.out, only_plan=only_plan)
         plan = build_plan(targets, inputs, label=lambda values: variant_id(values, recipe.axes))
     specs = {action: registry.action_spec(action) for action in {stage.action for stage in plan.stages.values()}}
-    wanted = [tool for stage in plan.stages.values() for tool in stage.step.tools]
-    tools = find_tools(wanted, environ=environ, cache=store.cache / "tools.json")
+    wanted = [tool for stage in plan.stages.values() if stage.step.image is None for tool in stage.step.tools]
+    tools = find_tools(wanted, environ=environ, cache=store.cache / "tools.json", only_plan=only_plan)
     compiling = any(spec.compiles for spec in specs.values())
     toolchain = find_toolchain(cache=store.cache / "tools.json") if compiling else {}
-    surroundings = _surroundings(plan, tools, toolchain, environ)
+    toolkit = not TOOLKIT_PROGRAMS.isdisjoint(wanted)
+    toolkits = find_toolchain(sorted(TOOLKIT_PROGRAMS), cache=store.cache / "tools.json") if toolkit else {}
+    surroundings = _surroundings(plan, tools, toolchain, toolkits, images, environ)
     last = {stage: record for stage in plan.stages if (record := store.last_record(stage, plan.recipe)) is not None}
     unread = {stage for stage in plan.stages.keys() - last if store.last_path(stage, plan.recipe).exists()}
     return Prepared(
@@ -137,32 +178,38 @@ def prepare(request: PlanRequest, store: Store, *, environ: Mapping[str, str], o
         last=last,
         unread=frozenset(unread),
         interpreters=interpreters,
-        lacking=lacking_parts(plan, interpreters, clients),
+        lacking=lacking_parts(plan, interpreters, clients, tools),
+        unlocked=unlocked_stages(plan),
+        relock=relock,
         tools=tools,
         inputs=inputs,
+        images=images,
         out=request.out,
+        replace=request.replace,
         no_share=request.no_share,
+        changes=changes(loaded, request),
         source_changes=source_changes(plan, last, store),
     )
 
 
-@contextmanager
-def _naming(loaded: LoadedRecipe, selection: Sequence[str]) -> Iterator[None]:
-    """Give problems the recipe's file where they name none, and a command that can be pasted, for the same variants."""
-    try:
-        yield
-    except RecipeError as error:
-        path = str(loaded.path)
-        raise RecipeError(
-            *(
-                msgspec.structs.replace(
-                    problem,
-                    file=problem.file or path,
-                    hint=problem.hint and problem.hint.replace(REMAKE, remake(loaded, selection)),
-                )
-                for problem in error.problems
-            )
-        ) from error
+def _refuse_nothing(loaded: LoadedRecipe) -> None:
+    """Refuse a recipe without stages and packages: its build would succeed without a result.
+
+    Raises:
+        RecipeError: it is one.
+    """
+    recipe = loaded.recipe
+    if recipe.stages or recipe.packages:
+        return
+    message = "the recipe has no stages and no packages, so there is nothing to build"
+    if "python" not in recipe.axes:
+        hint = 'to build the project, set axes.python, such as python = ["3.12"]; its stages are then derived from it'
+        raise RecipeError(Problem(file=str(loaded.path), message=message, hint=hint))
+    other = next((name for name in recipe.environments if name not in DERIVED), None)
+    if other is None:
+        raise RecipeError(Problem(file=str(loaded.path), message=message, hint="add a stage and a package"))
+    hint = "stages are derived from the project only if its environments are called build and test; rename this one"
+    raise RecipeError(problem_at(loaded, ("environments", other), message, hint=hint))
 
 
 def planned_stages(prepared: Prepared) -> tuple[StagePlanned, ...]:
@@ -206,15 +253,20 @@ def local_facts(prepared: Prepared, stage: PlannedStage, *, ccache: str | None) 
     backend = registry.backend_of(step.axes.get("gpu", ""))
     targets = [target for target in prepared.targets if target.variant in stage.variants]
     return LocalFacts(
-        interpreters=prepared.interpreters,
-        tools={tool: prepared.tools[tool].path for tool in step.tools},
-        ccache=ccache if prepared.specs[stage.action].compiles else None,
+        interpreters=prepared.interpreters if step.image is None else portable_interpreters(prepared),
+        tools={tool: prepared.tools[tool].path for tool in step.tools if step.image is None},
+        image=image_name(prepared, stage),
+        refused=prepared.images.refused if step.image is not None else None,
+        gpus=prepared.images.gpus and step.image is not None and prepared.specs[stage.action].host,
+        here=prepared.images.here and step.image is not None,
+        unproved=prepared.images.unproved.get(image_name(prepared, stage) or "", ()),
+        ccache=ccache if prepared.specs[stage.action].compiles and step.image is None else None,
         workspace=_workspace(prepared, stage) if step.workspace else None,
         continues=None if continued is None else _workspace(prepared, continued),
         extra_indexes=() if backend is None else (backend.torch_index(step.axes["gpu"]),),
         stated=stated(prepared.loaded, targets[0], stage),
         expected=expected(prepared.loaded, targets[0], stage),
-        setting=setting_of(prepared.loaded, targets, stage),
+        setting=setting_of(prepared.loaded, targets, stage, lock=prepared.relock),
     )
 
 
@@ -286,12 +338,20 @@ def _options(option: str, values: Iterable[str]) -> list[str]:
 
 
 def _surroundings(
-    plan: Plan, tools: Mapping[str, Tool], toolchain: Mapping[str, Tool], environ: Mapping[str, str]
+    plan: Plan,
+    tools: Mapping[str, Tool],
+    toolchain: Mapping[str, Tool],
+    toolkits: Mapping[str, Tool],
+    images: ImageInputs,
+    environ: Mapping[str, str],
 ) -> Surroundings:
     passed = {name for stage in plan.stages.values() for name in stage.step.pass_env}
     return Surroundings(
         tools={name: tool.fingerprint for name, tool in tools.items()},
         toolchain={name: tool.fingerprint for name, tool in toolchain.items()},
+        toolkits={name: tool.fingerprint for name, tool in toolkits.items()},
+        portable=images.portable,
+        passes_gpus=images.gpus,
         environ={name: environ[name] for name in sorted(passed) if name in environ},
         host=machine.test_facts(),
         epoch=source_date_epoch(environ),
@@ -304,63 +364,31 @@ def _inputs(
     store: Store,
     interpreters: Mapping[str, Interpreter],
     clients: dict[str, str],
+    images: ImageInputs,
     out: Path,
+    *,
+    only_plan: bool,
 ) -> PlanInputs:
     paths = {patch.file for target in targets for patch in target.source.patches}
     paths |= {path for target in targets for test in target.tests for path in test.files}
     stages = [stage for target in targets for stage in target.stages]
     relocations = {graft_key(stage.relocate): stage.relocate for stage in stages if stage.relocate is not None}
-    source = source_inputs(loaded, targets, store, out)
+    source = source_inputs(loaded, targets, store, out, only_plan=only_plan)
     return PlanInputs(
         source=source,
-        environments=locked_environments(loaded, targets, interpreters),
+        images=images.in_keys,
+        environments=locked_environments(loaded, targets, interpreters, only_plan=only_plan),
         interpreters={
             version: interpreter_folders([interpreter.path, os.path.realpath(interpreter.path)])
             for version, interpreter in interpreters.items()
         },
-        files=_files(loaded, sorted(paths), store),
+        files=carried_files(loaded, sorted(paths), store),
         compressor=COMPRESSOR,
         generator=GENERATOR,
         driver_libraries=registry.driver_libraries(),
         policy=shipped_digest(PLATFORM_POLICIES),
         providers=shipped_digest(LIBRARY_PROVIDERS),
-        libraries={
-            key: list_libraries(rules.graft, graft_folders(rules.graft_from)) for key, rules in relocations.items()
-        },
-        host_libraries=_host_libraries(targets),
+        **host_libraries(targets, relocations),
         clients=clients,
         **conda_inputs(targets),
     )
-
-
-def _host_libraries(targets: Iterable[Target]) -> str:
-    bundled = any(package.bundle for target in targets for package in target.packages)
-    return libraries_digest(graft_folders()) if bundled else ""
-
-
-def _files(loaded: LoadedRecipe, paths: Iterable[str], store: Store) -> dict[str, Digest]:
-    """Put patches and test files into the store, where stages find them by digest."""
-    found: dict[str, Digest] = {}
-    problems: list[Problem] = []
-    for path in paths:
-        try:
-            found[path] = store.put_bytes((loaded.path.parent / path).read_bytes())
-        except OSError as error:
-            hint = f"paths are relative to the recipe: {(loaded.path.parent / path).absolute()}"
-            problems.append(
-                problem_at(loaded, _named_in(loaded, path), f"cannot read {path}: {error.strerror}", hint=hint)
-            )
-    if problems:
-        raise RecipeError(*problems)
-    return found
-
-
-def _named_in(loaded: LoadedRecipe, file: str) -> tuple[str | int, ...]:
-    """The key that names a patch or a test's file."""
-    for number, patch in enumerate(loaded.recipe.patches):
-        if patch.file == file:
-            return ("patches", number, "file")
-    for name, test in loaded.recipe.tests.items():
-        if file in test.files:
-            return ("tests", name, "files", test.files.index(file))
-    return ()

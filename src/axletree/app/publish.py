@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.app.index_root import RootChange, change_roots
-from axletree.app.listings import digest, is_whole, listed, listing
-from axletree.core.errors import AxletreeError, HostError
+from axletree.app.listings import is_whole, listed, listing
+from axletree.core.errors import AxletreeError, HostError, Problem, PublishError
 from axletree.core.values import Digest
-from axletree.host.files import remove_leftovers
+from axletree.disk import remove_leftovers
+from axletree.host.archive import digest_file
 from axletree.plan.actions.listing import ListingFacts
 from axletree.plan.actions.spec import facts_of
-from axletree.store.blobs import CHUNK, copy_hashed, lost_blobs, set_aside
+from axletree.store.blobs import CHUNK, hash_descriptor, lost_blobs, set_aside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -62,14 +63,20 @@ def check_writable(out: Path) -> None:
 
 
 def publish(
-    out: Path, records: Sequence[StageRecord], store: Store, *, note: Note = lambda _: None
+    out: Path,
+    records: Sequence[StageRecord],
+    store: Store,
+    *,
+    replace: bool = False,
+    note: Note = lambda _: None,
 ) -> tuple[PublishedFile, ...]:
     """Merge the trees of index stages into the roots below ``out``.
 
     All is written beside its place first, so a full disk changes nothing. Then the files appear, each whole: packages,
     then the pages that name them, the front page last. So a client that reads meanwhile sees the index as it was or as
     it will be, also after a loss of power: no page lasts before the files that it names. A file that is there with
-    the same content stays. ``note`` is told whom this waits for, when it has to.
+    the same content stays. ``note`` is told whom this waits for, when it has to. With ``replace``, a file that is there
+    with other content is replaced: clients that read meanwhile may see its new content under its old digest.
 
     Raises:
         CorruptBlob: a package in the store is damaged; nothing was changed then.
@@ -82,7 +89,8 @@ def publish(
 
     def decide(scratch: Mapping[Path, Path]) -> list[RootChange]:
         together = _together(out, records)
-        merges = [_Merge(out, root, kind, same, store) for (root, kind), same in together.items()]
+        merges = [_Merge(out, root, kind, same, store, replace=replace) for (root, kind), same in together.items()]
+        _refuse(merges)
         changes = [merge.change(scratch[merge.root]) for merge in merges]  # only once nothing is refused
         published.extend(file for merge in merges for file in merge.published)
         return changes
@@ -98,7 +106,7 @@ def _together(out: Path, records: Iterable[StageRecord]) -> dict[tuple[Path, str
     roots: dict[str, Path] = {}
     found: dict[tuple[Path, str], list[StageRecord]] = {}
     for record in records:
-        facts = _listing_facts(record)
+        facts = facts_of(record, ListingFacts)
         path = out / facts.root
         root = roots.setdefault(os.path.realpath(path), path)
         found.setdefault((root, facts.kind), []).append(record)
@@ -109,7 +117,7 @@ def _up_to_date(out: Path, records: Iterable[StageRecord]) -> bool:
     """Whether the output folder holds what index stages made: by its own pages and by size, without hashing."""
     whole: set[tuple[str, str]] = set()
     for record in records:
-        facts = _listing_facts(record)
+        facts = facts_of(record, ListingFacts)
         root, kind = out / facts.root, facts.kind
         try:
             there = listed(kind, root)
@@ -125,13 +133,9 @@ def _up_to_date(out: Path, records: Iterable[StageRecord]) -> bool:
     return True
 
 
-def _listing_facts(record: StageRecord) -> ListingFacts:
-    return facts_of(record, ListingFacts)
-
-
 def _standing(record: StageRecord) -> Iterator[PublishedFile]:
     """The files of an index stage, as ones that were there already."""
-    facts = _listing_facts(record)
+    facts = facts_of(record, ListingFacts)
     for file in facts.files:
         path = PurePosixPath(facts.root, file.filename).as_posix()
         yield PublishedFile(path=path, size=file.size, sha256=file.sha256, fresh=False)
@@ -140,17 +144,25 @@ def _standing(record: StageRecord) -> Iterator[PublishedFile]:
 class _Merge:
     """What publishing the trees of one kind for one index root would change."""
 
-    def __init__(self, out: Path, root: Path, kind: str, records: Sequence[StageRecord], store: Store) -> None:
-        """Read what is there and what comes.
-
-        Raises:
-            PublishError: a file of the same name with other content is there; names all of them.
-        """
+    def __init__(
+        self, out: Path, root: Path, kind: str, records: Sequence[StageRecord], store: Store, *, replace: bool
+    ) -> None:
+        """Read what is there and what comes."""
         self.out = out
         self.root = root
         self.store = store
         trees = [store.get_tree(record.tree).entries for record in records]
-        self.listing = listing(kind, self.root, trees, store)
+        self.problems: tuple[Problem, ...] = ()
+        """Files of the same names with other content that are there, and stay."""
+        try:
+            self.listing = listing(kind, self.root, trees, store, replace=replace)
+        except PublishError as error:
+            places = [
+                PurePosixPath(facts.root, file.filename).as_posix()
+                for facts in (facts_of(record, ListingFacts) for record in records)
+                for file in facts.files
+            ]
+            self.problems = tuple(_replaceable(problem, places) for problem in error.problems)
         self.entries = {entry.path: entry for tree in trees for entry in tree}
         self.published: list[PublishedFile] = []
 
@@ -170,7 +182,24 @@ class _Merge:
 
     def _is_there(self, entry: Entry) -> bool:
         target = self.root / entry.path
-        return target.exists() and target.stat().st_size == entry.size and digest(target) == entry.blob
+        return target.exists() and target.stat().st_size == entry.size and digest_file(target) == entry.blob
+
+
+def _refuse(merges: Iterable[_Merge]) -> None:
+    """See that no root has another file under the name of ours; otherwise name all of them, in all roots."""
+    problems = [problem for merge in merges for problem in merge.problems]
+    if problems:
+        raise PublishError(*problems)
+
+
+def _replaceable(problem: Problem, places: Sequence[str]) -> Problem:
+    """A problem of a file that is there, with its path in the output folder and the other way out.
+
+    The folder is the user's own.
+    """
+    file = next((place for place in places if f"/{place}".endswith(f"/{problem.file}")), problem.file)
+    hint = f"{problem.hint}; to replace it in this folder, build with --replace"
+    return msgspec.structs.replace(problem, file=file, hint=hint)
 
 
 def _copy(store: Store, digest: Digest, copy: Path) -> Path:
@@ -178,7 +207,7 @@ def _copy(store: Store, digest: Digest, copy: Path) -> Path:
     copy.parent.mkdir(parents=True, exist_ok=True)
     try:
         with store.blob_path(digest).open("rb", buffering=0) as source, copy.open("wb", buffering=0) as target:
-            found, _ = copy_hashed(source.fileno(), target.fileno(), memoryview(bytearray(CHUNK)))
+            found, _ = hash_descriptor(source.fileno(), memoryview(bytearray(CHUNK)), copy=target.fileno())
     except FileNotFoundError:
         raise lost_blobs(store, (digest,)) from None
     if found != digest:

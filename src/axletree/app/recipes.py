@@ -2,59 +2,73 @@
 
 from __future__ import annotations
 
-import difflib
-from functools import lru_cache
+import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from axletree.app.audit_rules import refuse_unknown_rules
+from axletree.app.defaults import find_defaults
+from axletree.app.lock_places import LockPlaces, lock_places
 from axletree.app.shipped import recipes_folder
-from axletree.core.errors import AxletreeError, HostError, Problem, RecipeError, UsageError
+from axletree.core.errors import AxletreeError, HostError, LockError, Problem, RecipeError, UsageError
+from axletree.core.near import nearest
 from axletree.recipe import faults
 from axletree.recipe.axes import expand
-from axletree.recipe.locate import line_of, locate, source_lines
+from axletree.recipe.defaults import Defaults, edited_problems, fill, stand_in
+from axletree.recipe.documents import Document, problem_of, problems_of, read_document
+from axletree.recipe.faults import Fault
+from axletree.recipe.locks import REMAKE
 from axletree.recipe.model import Recipe, Source
-from axletree.recipe.parse import parse_recipe
+from axletree.recipe.overlay import SHIPPED, base_of, extend, is_file
+from axletree.recipe.parse import parse_document
 from axletree.recipe.properties import DataFile, data_names
+from axletree.recipe.sets import apply_sets, normal_sets
+from axletree.recipe.toml import table_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from axletree.recipe.presets import Preset
 
 _LARGEST = 1 << 20
 """Bytes of a recipe or data file. Real ones have a few thousand; this keeps a wrong file from being read whole."""
+_MOST_BASES = 16
 
 
 class LoadedRecipe(msgspec.Struct, frozen=True, kw_only=True):
-    """A recipe and where it lies. Paths in a recipe are relative to ``path.parent``."""
+    """A recipe and where it lies. :meth:`file` finds what it names."""
 
     recipe: Recipe
     path: Path
-    companion: Path
-    """Folder for what belongs to the recipe, its locks first of all: beside the file, with its stem. May not exist."""
-
-
-class CheckedRecipe(msgspec.Struct, frozen=True, kw_only=True):
-    """What checking one recipe gave; ``problems`` is empty where it is valid."""
-
+    document: Document = Document(filename="")
+    """What it was read from, with its defaults."""
+    sets: tuple[str, ...] = ()
+    """What ``--set`` changed in it, in its normal form."""
+    places: LockPlaces
     asked: str
-    """Name or path as the user gave it."""
-    name: str | None = None
-    version: str | None = None
-    variants: int = 0
-    stages: int = 0
-    problems: tuple[Problem, ...] = ()
-
-
-class CheckedRecipes(msgspec.Struct, frozen=True, kw_only=True):
-    """What checking recipes gave: report of ``check``."""
-
-    recipes: tuple[CheckedRecipe, ...]
+    """What a command calls it: its path, or the name of one that ships with Axletree."""
+    stated: Document = Document(filename="")
+    """The document without its defaults."""
+    defaults: Defaults | None = None
+    """What fills it in; ``None`` if it states its stages."""
+    lacking: tuple[Problem, ...] = ()
+    """Why its stages are not known yet: then ``recipe`` has stand-ins, and nothing can be planned."""
 
     @property
-    def problems(self) -> tuple[Problem, ...]:
-        """Those of all recipes."""
-        return tuple(problem for each in self.recipes for problem in each.problems)
+    def words(self) -> tuple[str, ...]:
+        """The recipe, as a command line names it again."""
+        return (self.asked, *(word for text in self.sets for word in ("--set", text)))
+
+    @property
+    def source_folder(self) -> Path | None:
+        """The folder that it builds, if it builds one."""
+        return _source_folder(self.path, self.stated)
+
+    def file(self, name: str) -> Path:
+        """A file or folder that the recipe names, relative to where it was written."""
+        return _file(self.path.parent, name)
 
 
 class ShippedRecipe(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,35 +81,155 @@ class ShippedRecipe(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShippedRecipes(msgspec.Struct, frozen=True, kw_only=True):
-    """All of them, by name: report of ``recipes``."""
+    """All shipped recipes, by name: report of ``recipes``."""
 
     recipes: tuple[ShippedRecipe, ...]
 
 
-def load_recipe(name_or_path: str | Path) -> LoadedRecipe:
+def load_recipe(name_or_path: str | Path, sets: Sequence[str] = ()) -> LoadedRecipe:
     """Read a recipe: a path to a ``.toml`` file, or the name of one that ships with Axletree.
 
+    Args:
+        name_or_path: which one.
+        sets: changes of it for this call, ``KEY=VALUE`` each.
+
     Raises:
-        UsageError: there is no such recipe; the nearest names are given.
+        UsageError: there is no such recipe, or no such key; the nearest names are given.
         RecipeError: it has faults, all of which are given.
         HostError: the file cannot be read.
     """
-    path = _find(name_or_path)
-    text = _read(path)
-    data = [_data_file(path.parent, name) for name in data_names(text, str(path))]
-    recipe = parse_recipe(text, filename=str(path), data=data)
-    return LoadedRecipe(recipe=recipe, path=path, companion=path.parent / path.stem)
+    path, named = find_recipe(name_or_path), _is_name(name_or_path)
+    places = lock_places(path, normal_sets(sets), named=named)
+    stated = _stated(path, places, sets)
+    defaults, lacking = find_defaults(stated, places, folder=_source_folder(path, stated))
+    asked = str(name_or_path) if named else str(path)
+    found: dict[str, Any] = {"path": path, "sets": normal_sets(sets), "places": places, "asked": asked}
+    try:
+        return _loaded(stated, defaults=defaults, lacking=lacking, **found)
+    except RecipeError as error:
+        wrong = edited_problems(defaults, error.problems) if defaults is not None else ()
+        if not wrong:
+            raise
+        try:
+            return _loaded(stated, defaults=stand_in(stated.values), lacking=wrong, **found)
+        except RecipeError as own:  # not only the defaults are wrong
+            raise (own if defaults is not None and defaults.edited else error) from None
+
+
+def with_defaults(loaded: LoadedRecipe, defaults: Defaults) -> LoadedRecipe:
+    """The recipe with other defaults, which are current.
+
+    Raises:
+        RecipeError: it has faults with these.
+    """
+    return _loaded(
+        loaded.stated,
+        path=loaded.path,
+        sets=loaded.sets,
+        places=loaded.places,
+        asked=loaded.asked,
+        defaults=defaults,
+        lacking=(),
+    )
+
+
+def load_whole(name_or_path: str | Path, sets: Sequence[str] = ()) -> LoadedRecipe:
+    """As :func:`load_recipe`, for what needs to know the stages and environments.
+
+    Raises:
+        LockError: they are not locked, or not as they must be now.
+    """
+    loaded = load_recipe(name_or_path, sets)
+    if loaded.lacking:
+        raise LockError(*lacking_problems(loaded))
+    return loaded
+
+
+def lacking_problems(loaded: LoadedRecipe) -> tuple[Problem, ...]:
+    """Why its stages are not known, with the command that locks them."""
+    command = f"run `{shlex.join(['axletree', 'lock', *loaded.words])}`"
+    return tuple(
+        msgspec.structs.replace(each, hint=(each.hint or REMAKE).replace(REMAKE, command)) for each in loaded.lacking
+    )
+
+
+def _loaded(stated: Document, *, path: Path, defaults: Defaults | None, **fields: Any) -> LoadedRecipe:
+    document = fill(stated, defaults)
+    data = [_data_file(path.parent, name) for name in data_names(document.values)]
+    recipe = parse_document(document, data=data)
+    refuse_unknown_rules(recipe, document)
+    return LoadedRecipe(recipe=recipe, path=path, document=document, stated=stated, defaults=defaults, **fields)
+
+
+def _source_folder(path: Path, document: Document) -> Path | None:
+    """The folder that a recipe builds, if it builds one."""
+    place = table_of(document.values, "source").get("path")
+    return _file(path.parent, place) if isinstance(place, str) else None
+
+
+def files_of(path: Path, sets: Sequence[str] = ()) -> tuple[Path, ...]:
+    """All files that a recipe is read from: its own, those that it extends, their data, and its locks."""
+    places = lock_places(path, normal_sets(sets), named=False)
+    document = _stated(path, places, sets)
+    data = (_file(path.parent, name) for name in data_names(document.values))
+    return tuple(dict.fromkeys([path, *map(Path, document.texts), *data, *places.files()]))
+
+
+def _stated(path: Path, places: LockPlaces, sets: Sequence[str]) -> Document:
+    """What a recipe says, without its defaults, but with what ``--set`` changes."""
+    own = _document(path)
+    defaults = find_defaults(own, places, folder=_source_folder(path, own))[0] if sets else None
+    return apply_sets(own, sets, defaults)
+
+
+def _document(path: Path, above: tuple[Path, ...] = ()) -> Document:
+    """A recipe with all that it extends."""
+    own = read_document(_read(path), str(path))
+    base = base_of(own)
+    if base is None:
+        return own
+    place = path.parent / base if is_file(base) else _shipped().get(base)
+    chain = (*above, path)
+    for fault in _wrong_base(base, place, chain):
+        raise RecipeError(*problems_of(own, [fault]))
+    assert place is not None  # noqa: S101 (else it is wrong)
+    folder = Path(base).parent.as_posix() if is_file(base) else SHIPPED
+    return extend(_document(place, chain), own, folder="" if folder == "." else folder)
+
+
+def _wrong_base(base: str, place: Path | None, chain: tuple[Path, ...]) -> Iterator[Fault]:
+    if place is None:
+        hint = faults.suggestion(base, _shipped(), "shipped recipes")
+        if (chain[-1].parent / f"{base}.toml").is_file():
+            hint = f"to extend the file in this folder, write {base}.toml"
+        yield Fault(path=("extends",), message=f"no recipe named {base!r} ships with Axletree", hint=hint)
+    elif not place.is_file():
+        yield Fault(path=("extends",), message=f"recipe file {place} does not exist", hint=_nearest_file(place))
+    elif place.resolve() in (each.resolve() for each in chain):
+        circle = " -> ".join(map(str, (*chain, place)))
+        yield Fault(path=("extends",), message=f"the recipe extends itself: {circle}")
+    elif len(chain) == _MOST_BASES:
+        yield Fault(path=("extends",), message=f"the recipe extends a chain of more than {_MOST_BASES} recipes")
+
+
+def _file(folder: Path, name: str) -> Path:
+    """A file that a recipe names: in its folder, or beside a recipe that ships."""
+    head, _, rest = name.partition("/")
+    shipped = recipes_folder() if head == SHIPPED else None
+    return folder / name if shipped is None else shipped / rest
 
 
 def _data_file(folder: Path, name: str) -> DataFile:
     """A data file of a recipe, with its content or why it has none."""
-    path = folder / name
+    path = _file(folder, name)
     try:
         return DataFile(name=name, filename=str(path), text=_read(path))
     except AxletreeError as error:
         problem = error.problems[0]
         where = f" (line {problem.line})" if problem.line is not None else ""
-        return DataFile(name=name, filename=str(path), trouble=problem.message.removeprefix("cannot be read: ") + where)
+        return DataFile(
+            name=name, filename=str(path), trouble=problem.message.removeprefix("the file cannot be read: ") + where
+        )
 
 
 def with_source(loaded: LoadedRecipe, folder: Path) -> LoadedRecipe:
@@ -113,22 +247,14 @@ def with_source(loaded: LoadedRecipe, folder: Path) -> LoadedRecipe:
 
 
 def problem_at(loaded: LoadedRecipe, path: faults.Path, message: str, *, hint: str | None = None) -> Problem:
-    """A problem of what a valid recipe asks for, with the place in the file that asks for it."""
-    text = _read(loaded.path)
-    line = line_of(_places(text), path)
-    return Problem(
-        message=message,
-        file=str(loaded.path),
-        line=line,
-        key=faults.dotted(path),
-        excerpt=source_lines(text)[line - 1].strip() if line is not None else None,
-        hint=hint,
-    )
+    """A problem of what a valid recipe asks for, with the place in the file that asks for it.
 
-
-@lru_cache(maxsize=4)
-def _places(text: str) -> dict[faults.Path, int]:
-    return locate(text)
+    Nobody edits defaults: where these ask for it, it is the key in the recipe's file.
+    """
+    found = problem_of(loaded.document, Fault(path=path, message=message, hint=hint))
+    if loaded.defaults is None or found.file != loaded.defaults.filename:
+        return found
+    return msgspec.structs.replace(found, file=str(loaded.path), line=None, excerpt=None)
 
 
 def preset_of(recipe: Recipe, name: str) -> Preset:
@@ -162,24 +288,16 @@ def list_recipes() -> ShippedRecipes:
     )
 
 
-def check_recipe(name_or_path: str) -> CheckedRecipe:
-    """Read a recipe and count what it describes; trouble is a part of the result."""
-    try:
-        recipe = load_recipe(name_or_path).recipe
-    except AxletreeError as error:
-        return CheckedRecipe(asked=name_or_path, problems=error.problems)
-    return CheckedRecipe(
-        asked=name_or_path,
-        name=recipe.name,
-        version=recipe.version,
-        variants=len(expand(recipe)),
-        stages=len(recipe.stages),
-    )
-
-
-def _find(name_or_path: str | Path) -> Path:
+def _is_name(name_or_path: str | Path) -> bool:
+    """Whether it is the name of a recipe that ships with Axletree, not a path."""
     text = str(name_or_path)
-    if isinstance(name_or_path, Path) or text.endswith(".toml") or "/" in text:
+    return not (isinstance(name_or_path, Path) or text.endswith(".toml") or "/" in text)
+
+
+def find_recipe(name_or_path: str | Path) -> Path:
+    """The file of a recipe; raises what :func:`load_recipe` raises where there is none."""
+    text = str(name_or_path)
+    if not _is_name(name_or_path):
         path = Path(name_or_path)
         if path.is_dir():
             raise UsageError(f"{text} is a folder", hint="specify the recipe's .toml file, not its folder")
@@ -192,9 +310,9 @@ def _find(name_or_path: str | Path) -> Path:
             f"`axletree recipes` lists the shipped recipes: {', '.join(shipped)}; to use your own file, "
             "include the .toml suffix"
         )
-        near = difflib.get_close_matches(text, shipped, n=1)
+        near = nearest(text, shipped)
         if near:
-            hint = f"did you mean {near[0]!r}?"
+            hint = f"did you mean {near!r}?"
         elif Path(f"{text}.toml").is_file():
             hint = f"to use the file in this folder, write {text}.toml"
         raise UsageError(f"recipe {text!r} does not exist", hint=hint)
@@ -204,8 +322,8 @@ def _find(name_or_path: str | Path) -> Path:
 def _nearest_file(path: Path) -> str | None:
     if not path.parent.is_dir():
         return f"folder {path.parent} does not exist"
-    near = difflib.get_close_matches(path.name, [each.name for each in path.parent.glob("*.toml")], n=1)
-    return f"did you mean {path.parent / near[0]}?" if near else None
+    near = nearest(path.stem, (each.stem for each in path.parent.glob("*.toml")))
+    return f"did you mean {path.parent / near}.toml?" if near else None
 
 
 def _shipped() -> dict[str, Path]:
@@ -219,14 +337,14 @@ def _read(path: Path) -> str:
         with path.open("rb") as file:
             data = file.read(_LARGEST + 1)
     except OSError as error:
-        raise HostError(Problem(message=f"cannot be read: {error.strerror}", file=str(path))) from error
+        raise HostError(Problem(message=f"the file cannot be read: {error.strerror}", file=str(path))) from error
     if len(data) > _LARGEST:
-        raise RecipeError(
-            Problem(message=f"is larger than {_LARGEST >> 20} MiB, too large for a recipe or its data", file=str(path))
-        )
+        most = f"{_LARGEST >> 20} MiB"
+        message = f"the file is larger than {most}, the limit for recipes and their data files"
+        raise RecipeError(Problem(message=message, file=str(path)))
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        message = f"not UTF-8: byte 0x{data[error.start]:02x}"
+        message = f"the file is not UTF-8: byte 0x{data[error.start]:02x}"
         raise RecipeError(Problem(message=message, file=str(path), line=line)) from error

@@ -36,7 +36,9 @@ def release_version(recipe: Recipe, text: str) -> str:
     return version
 
 
-def patterns_for_gpu(recipe: str, desired: str, patterns: Sequence[str], skip: Sequence[str]) -> tuple[str, ...]:
+def patterns_for_gpu(
+    recipe: str, desired: str, patterns: Sequence[str], skip: Sequence[str], sets: Sequence[str] = ()
+) -> tuple[str, ...]:
     """Patterns of exactly the variants for one GPU, of those that ``patterns`` and ``skip`` leave.
 
     Args:
@@ -44,12 +46,13 @@ def patterns_for_gpu(recipe: str, desired: str, patterns: Sequence[str], skip: S
         desired: as upstream's ``DESIRED_CUDA``: ``cpu``, ``cu126``, ``12.6``, ``rocm7.1``.
         patterns: which variants; none means all.
         skip: which variants not.
+        sets: changes of the recipe, ``KEY=VALUE`` each.
 
     Raises:
         UsageError: it says nothing of this, or no variant is for that GPU.
         RecipeError: the recipe is wrong.
     """
-    loaded = load_recipe(recipe).recipe
+    loaded = load_recipe(recipe, sets).recipe
     try:
         label = parse_desired_cuda(desired).label
     except ValueError as error:

@@ -20,7 +20,7 @@ from axletree.host.archive import map_file, write_wheel_file
 from axletree.host.grafts import library_finder
 from axletree.host.libraries import search_folders
 from axletree.host.shipped_data import read_shipped
-from axletree.package.libraries.graft import Graft, LeftOut, graft_components, plan_grafts
+from axletree.package.libraries.graft import LeftOut, graft_components, grafted_library, plan_grafts
 from axletree.package.libraries.policy import (
     MANYLINUX_POLICIES,
     Policy,
@@ -39,59 +39,41 @@ from axletree.package.wheel.repack import packed_members, renamed_members
 from axletree.package.wheel.scan import WheelScan, scan_wheel
 from axletree.package.wheel.tags import single_machine
 from axletree.package.wheel.writer import Member
+from axletree.plan.actions.relocate import GraftedLibrary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from axletree.binary.elf.facts import ElfFacts
     from axletree.binary.source import Source
-    from axletree.package.libraries.graft import Grafting
+    from axletree.package.libraries.graft import Graft, Grafting
     from axletree.package.wheel.metadata import Metadata
 
 MAX_GRAFT = 64_000_000
 """Bytes of one library from which on taking it in is more likely a mistake than a wish."""
 
 
-class GraftedLibrary(msgspec.Struct, frozen=True, kw_only=True):
-    """A library that was taken in."""
-
-    soname: str
-    """The name that it was needed by."""
-    path: str
-    """Where it is in the wheel."""
-    size: int
-    """Bytes of the original."""
-    sha256: str
-    """Hexadecimal digest of the original."""
-    origin: str
-    """Where it was found."""
-    package: str
-    """The system package that brought it, empty where that is not known; so are its version and its package URL."""
-    version: str
-    purl: str
-
-
 class RepairedWheel(msgspec.Struct, frozen=True, kw_only=True):
-    """What a repair did."""
+    """The result of a repair."""
 
     wheel: str
-    """File name of the wheel that was repaired."""
+    """File name of the repaired wheel."""
     path: Path
-    """The wheel that was written."""
+    """The written wheel."""
     size: int
     platform: str
-    """Its platform tag now."""
+    """Its new platform tag."""
     before: str
-    """Its platform tag before."""
+    """Its old platform tag."""
     grafts: tuple[GraftedLibrary, ...]
     relinked: tuple[str, ...]
-    """Files of the wheel itself whose names or search path changed."""
+    """Files of the wheel whose names or search path changed."""
     left: tuple[LeftOut, ...]
-    """Libraries that stay with whoever brings them."""
+    """Libraries that were left to their providers."""
 
 
 class RepairedWheels(msgspec.Struct, frozen=True, kw_only=True):
-    """Wheels that were repaired: report of ``repair``."""
+    """Repaired wheels: report of ``repair``."""
 
     wheels: tuple[RepairedWheel, ...]
 
@@ -153,23 +135,9 @@ def repair_wheel(
         size=size,
         platform=platform,
         before=given.scan.wheel.name.platform,
-        grafts=tuple(map(_grafted, grafting.grafts)),
+        grafts=tuple(map(grafted_library, grafting.grafts)),
         relinked=tuple(relink.path for relink in grafting.relinks if relink.soname is None),
         left=grafting.left,
-    )
-
-
-def _grafted(graft: Graft) -> GraftedLibrary:
-    library = graft.library
-    return GraftedLibrary(
-        soname=library.soname,
-        path=graft.path,
-        size=library.size,
-        sha256=library.sha256,
-        origin=library.origin,
-        package=library.package,
-        version=library.version,
-        purl=library.purl,
     )
 
 
@@ -191,15 +159,18 @@ def _machine(scan: WheelScan, facts: Mapping[str, ElfFacts]) -> str:
     foreign = sorted({member.format for member in scan.wheel.members} & {"mach-o", "pe"})
     machine = single_machine(facts)
     if foreign or machine is None:
-        found = (
-            f"contains {' and '.join(foreign)} files" if foreign else "does not contain ELF files for a host processor"
-        )
+        found = f"contains {' and '.join(foreign)} files" if foreign else "contains no ELF files for a processor"
         raise IntegrityError(
-            Problem(file=name, message=f"is not a Linux wheel: it {found}, so there is nothing to repair")
+            Problem(file=name, message=f"the file is not a Linux wheel: it {found}, so there is nothing to repair")
         )
     if "musllinux" in scan.wheel.name.platform:
         raise IntegrityError(
-            Problem(file=name, message="is a musllinux wheel, which must be repaired on a musl system")
+            Problem(
+                file=name,
+                message=(
+                    "the file is a musllinux wheel, which can be repaired only on a musl system, such as Alpine Linux"
+                ),
+            )
         )
     return machine
 
@@ -223,10 +194,10 @@ def _platform(facts: Mapping[str, ElfFacts], policies: Sequence[Policy], target:
             Problem(file=need.path, key=need.library, message=f"needs {need.family}_{need.version}") for need in broken
         ]
         lowest = lowest_policy(needs, policies, machine)
-        hint = f"{target.name} does not allow these; " + (
-            f"the lowest tag for this wheel is {lowest.name}" if lowest else "no manylinux tag allows them"
+        hint = f"{target.name} does not allow these versions; " + (
+            f"the lowest tag for this wheel is {lowest.name}" if lowest else "no manylinux tag allows them all"
         )
-        raise IntegrityError(*problems[:20], hint=hint + "; for a lower one, build it on an older system")
+        raise IntegrityError(*problems[:20], hint=hint + "; for a lower tag, build the wheel on an older system")
     if reached is None:
         return f"linux_{machine}"
     return ".".join(f"{name}_{machine}" for name in (reached.name, *reached.aliases))
@@ -278,7 +249,7 @@ def _write(
 ) -> tuple[Path, int]:
     wheel = given.scan.wheel
     if wheel.metadata is None or wheel.wheel_info is None:
-        raise IntegrityError(Problem(file=wheel.filename, message="has no METADATA file or no WHEEL file"))
+        raise IntegrityError(Problem(file=wheel.filename, message="the wheel has no METADATA file or no WHEEL file"))
     edited = dict(_edited_members(given, grafting, wheel.filename))
     sbom = f"{wheel.dist_info}/{SBOMS}/{SBOM_NAME}"
     members = [*edited.values()]

@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 
 class Retagged(msgspec.Struct, frozen=True, kw_only=True):
-    """A wheel that was written anew."""
+    """A retagged wheel."""
 
     wheel: Path
     size: int
-    """Bytes of it."""
+    """Size in bytes."""
     unsigned: bool
-    """Whether the old one was signed, which the new one can't be."""
+    """Whether the old wheel was signed; the new one is not."""
 
 
 class RetaggedWheels(msgspec.Struct, frozen=True, kw_only=True):
-    """Wheels that were written anew: report of ``retag``."""
+    """Retagged wheels: report of ``retag``."""
 
     wheels: tuple[Retagged, ...]
 
@@ -67,7 +67,10 @@ def retag(
     _require_one_name(wheel)
     name = change_name(wheel.name, wishes)
     if render_wheel_name(name) == render_wheel_name(wheel.name):
-        raise UsageError(f"{path.name} already has the requested tags and version", hint="see axletree retag --help")
+        raise UsageError(
+            f"{path.name} already has the requested tags and version",
+            hint="choose different values for --python, --abi, --platform, --build or --local",
+        )
     metadata = change_metadata(wheel.metadata, wheel.name, name)
     members = packed_members(wheel.view, wheel.entries, wheel.record, folder=wheel.folder, archive=path.name)
     folder = path.parent if out is None else out
@@ -91,6 +94,6 @@ def _require_one_name(wheel: OpenWheel) -> None:
     """Installers refuse a wheel whose file name and METADATA disagree, so nothing of it may be carried on."""
     said = (canonicalize_name(wheel.metadata.name), str(Version(wheel.metadata.version)))
     if said != (wheel.name.project, wheel.name.version):
-        message = f"has METADATA of {' '.join(said)}, which contradicts its file name"
+        message = f"the wheel has METADATA for {' '.join(said)}, which does not match the file name"
         hint = "to name it after its METADATA, run axletree unpack and axletree pack"
         raise IntegrityError(Problem(file=wheel.path.name, message=message, hint=hint))

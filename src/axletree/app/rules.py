@@ -8,15 +8,20 @@ import msgspec
 
 from axletree.check.diagnosis.decode import FAILURE_KINDS
 from axletree.check.rules.archive import ARCHIVE_RULES
+from axletree.check.rules.asked import ASKED_RULES
 from axletree.check.rules.build import BUILD_RULES
 from axletree.check.rules.compiling import COMPILING_RULES
 from axletree.check.rules.conda import CONDA_RULES
 from axletree.check.rules.host.all import HOST_RULES
-from axletree.check.rules.plan import PLAN_RULES, REPUBLISHING_RULES
+from axletree.check.rules.image import IMAGE_RULES
+from axletree.check.rules.image_proof import PROOF_RULES
+from axletree.check.rules.plan import LOCK_RULES, PLAN_RULES, REPUBLISHING_RULES
 from axletree.check.rules.search_order import ENVIRONMENT_RULES
 from axletree.check.rules.wheel.all import DIST_RULES
+from axletree.check.waiving import WAIVER_RULES
 from axletree.core.errors import Problem, UsageError
 from axletree.core.findings import Severity
+from axletree.core.near import nearest
 from axletree.host.shipped_data import read_shipped
 
 if TYPE_CHECKING:
@@ -28,12 +33,15 @@ if TYPE_CHECKING:
 RULES: tuple[tuple[str, Sequence[Rule[Any]]], ...] = (
     ("What `axletree doctor` reports about hosts", HOST_RULES),
     ("What `axletree env verify` reports about environments", ENVIRONMENT_RULES),
-    ("What a plan reports before anything runs", (*PLAN_RULES, *REPUBLISHING_RULES)),
+    ("What a plan reports before anything runs", (*PLAN_RULES, *LOCK_RULES, *REPUBLISHING_RULES)),
     ("What a build reports before it compiles", BUILD_RULES),
+    ("What a build reports about the images that it compiles in", (*IMAGE_RULES, *PROOF_RULES)),
+    ("What a build reports after CMake has configured the project", ASKED_RULES),
     ("What a build reports after it compiles", COMPILING_RULES),
     ("What the audit reports about archives that it rejects", ARCHIVE_RULES),
     ("What the audit reports about wheels", DIST_RULES),
     ("What the audit reports about conda packages", CONDA_RULES),
+    ("What a build reports about waivers in its recipe", WAIVER_RULES),
 )
 """Title -> rules, by what they look at."""
 KINDS = "What `axletree diagnose` finds in logs"
@@ -41,7 +49,7 @@ _LOG = "log"
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
-    """A rule, or a kind of failure, as it is listed."""
+    """A rule or a kind of failure in a list."""
 
     rule: str
     severity: Severity
@@ -50,19 +58,19 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
     fix: str
     references: tuple[str, ...]
     fires: tuple[str, ...]
-    """Titles of cases; of a kind the first line of each sample."""
+    """Titles of cases; for a kind, the first line of each sample."""
     silent: tuple[str, ...]
 
 
 class RuleGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """Rules that look at the same."""
+    """A group of rules."""
 
     title: str
     rules: tuple[Listed, ...]
 
 
 class ListedRules(msgspec.Struct, frozen=True):
-    """The rules that were asked for."""
+    """The requested rules."""
 
     groups: tuple[RuleGroup, ...]
 
@@ -82,11 +90,11 @@ def find_rules(patterns: Sequence[str]) -> ListedRules:
     known = [listed.rule for group in groups for listed in group.rules]
     unknown = [name for name in patterns if name != _LOG and not any(_fits(rule, name) for rule in known)]
     if unknown:
-        import difflib  # noqa: PLC0415 (only on this error path: start-up time)
-
-        near = difflib.get_close_matches(unknown[0], known, n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        raise UsageError(Problem(message=f"no rule is called {unknown[0]}", hint=f"{hint}`axletree rules` lists them"))
+        near = nearest(unknown[0], known)
+        hint = f"did you mean {near}? " if near else ""
+        raise UsageError(
+            Problem(message=f"unknown rule {unknown[0]!r}", hint=f"{hint}`axletree rules` lists all rules")
+        )
     if not patterns:
         return ListedRules(tuple(groups[:-1]))
     chosen = (_chosen(group, patterns) for group in groups)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 from packaging.version import InvalidVersion, Version
 
-from axletree.app.index_root import StagedFile, staging
+from axletree.app.index_root import StagedFile, staged_wheel, staging
 from axletree.app.sdk_selector import check_release, place_sdk, sdist_root, stage_sdist
 from axletree.binary.zip.deflate import LEVEL
 from axletree.binary.zip.records import EARLIEST
-from axletree.core.errors import Problem, UsageError
+from axletree.core.errors import UsageError
 from axletree.host.archive import write_wheel_file
 from axletree.host.sdk.content import Contents
 from axletree.host.sdk.facts import read_sdk_facts
@@ -123,7 +123,7 @@ def build_sdk(
         check_release(out, sdk, request.selector, described)  # better now than when all is packed
         chosen = wheels[:-1] if request.selector == "sdist" else wheels
         written = [(wheel, _write(folder, wheel, request)) for wheel in chosen]
-        staged = [_staged(file) for _, file in written]
+        staged = [staged_wheel(file, REQUIRES_PYTHON) for _, file in written]
         made = selector_sdist(manifest, sdk, runtime_modules(), epoch=request.epoch)
         sdist = stage_sdist(folder, made) if request.selector != "wheel" else None
         order = place_sdk(out, request.selector, staged, sdist, sdk=sdk, metadata=described, note=note)
@@ -158,7 +158,7 @@ def _version(manifest: Manifest, request: SdkRequest) -> str:
     try:
         return str(Version(text))
     except InvalidVersion:
-        raise UsageError(Problem(key=repr(text), message="is not a valid version (PEP 440)")) from None
+        raise UsageError(f"{text!r} is not a valid version (PEP 440)") from None
 
 
 def _checked_platform(
@@ -171,11 +171,9 @@ def _checked_platform(
         found = parse_platform(each, policies)
         if not _TAG.fullmatch(each) or not found.linux or not found.machine:
             hint = "use a tag such as manylinux_2_28_x86_64 or linux_x86_64"
-            raise UsageError(Problem(key=repr(tag), message="is not a Linux platform tag", hint=hint))
+            raise UsageError(f"{tag!r} is not a Linux platform tag", hint=hint)
         if machine is not None and found.machine != machine:
-            raise UsageError(
-                Problem(key=repr(tag), message=f"is a tag for {found.machine}, but the SDK is for {machine}")
-            )
+            raise UsageError(f"platform tag {tag!r} is for {found.machine}, but the SDK is for {machine}")
     return tag
 
 
@@ -323,16 +321,6 @@ def _write(folder: Path, wheel: _Wheel, request: SdkRequest) -> WheelFile:
         level=request.level,
         threads=request.threads,
         digest=True,
-    )
-
-
-def _staged(file: WheelFile) -> StagedFile:
-    return StagedFile(
-        path=file.path,
-        size=file.size,
-        sha256=file.sha256,
-        metadata=file.written.metadata,
-        requires_python=REQUIRES_PYTHON,
     )
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.core.globs import glob_fault, glob_matcher
+from axletree.core.near import nearest
 from axletree.package.sdk.claims import ClaimRef, Ownership, assign, claimants, excluders
 from axletree.package.sdk.entries import SdkEntry
-from axletree.recipe.faults import nearest
 from axletree.report.sdk import (
     ClaimText,
     DisputedPath,
@@ -34,7 +34,7 @@ class FileAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     entry: SdkEntry
     claims: tuple[ClaimRef, ...]
-    """What would take it, in the order in which they are asked."""
+    """The claims that match it, in order of precedence."""
     excluded: tuple[tuple[ClaimRef, str], ...]
     """Claims that would take it but for an exclude, with that pattern."""
     verdict: Verdict

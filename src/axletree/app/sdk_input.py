@@ -54,15 +54,16 @@ def load_manifest(name: str, *, folder: Path) -> Manifest:
     except FileNotFoundError:
         known = [each.stem for each in sorted((shipped / "sdk").glob("*.toml"))] if shipped else []
         hint = suggestion(name, known, "manifests that ship with Axletree")
-        raise UsageError(Problem(file=name, message="manifest not found", hint=hint)) from None
+        raise UsageError(Problem(file=name, message="the manifest does not exist", hint=hint)) from None
     except OSError as error:
-        raise HostError(Problem(file=name, message=f"cannot be read: {error.strerror}")) from error
+        raise HostError(Problem(file=name, message=f"the manifest cannot be read: {error.strerror}")) from error
     if len(data) > _LARGEST:
-        raise UsageError(Problem(file=name, message="is too large for a manifest"))
+        most = f"{_LARGEST >> 20} MiB"
+        raise UsageError(Problem(file=name, message=f"the file is larger than {most}, the limit for manifests"))
     try:
         return parse_manifest(data.decode(), filename=name)
     except UnicodeDecodeError:
-        raise UsageError(Problem(file=name, message="is not UTF-8 text")) from None
+        raise UsageError(Problem(file=name, message="the manifest is not UTF-8 text")) from None
 
 
 def read_sdk_input(
@@ -92,7 +93,9 @@ def read_sdk_input(
         HostError: something can't be read.
     """
     if sum(each is not None for each in (artifacts, debs, prefix)) != 1:
-        raise UsageError("specify the SDK's location", hint="use --artifacts DIR, --debs DIR or --prefix DIR")
+        raise UsageError(
+            "exactly one location of the SDK is required", hint="use --artifacts DIR, --debs DIR or --prefix DIR"
+        )
     notes: list[str] = []
     cache = StoreLayout(store).cache / "sdk"
     if artifacts is not None:

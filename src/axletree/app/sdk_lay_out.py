@@ -49,9 +49,9 @@ def read_stage_input(root: Path, descriptor: Path, *, artifact: str | None, targ
         with descriptor.open("rb") as file:
             text = file.read(_LARGEST).decode()
     except UnicodeDecodeError:
-        raise UsageError(Problem(file=str(descriptor), message="is not UTF-8 text")) from None
+        raise UsageError(Problem(file=str(descriptor), message="the file is not UTF-8 text")) from None
     except OSError as error:
-        raise HostError(Problem(file=str(descriptor), message=f"cannot be read: {error.strerror}")) from error
+        raise HostError(Problem(file=str(descriptor), message=f"the file cannot be read: {error.strerror}")) from error
     described = parse_descriptor(text, filename=str(descriptor), artifact=name)
     notes: list[str] = []
     entries = read_stages(root, described, artifact=name, target=target or GENERIC, note=notes.append)

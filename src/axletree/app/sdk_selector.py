@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from axletree.app.index_root import Addition, StagedFile, add_to_roots, index_line
-from axletree.core.errors import HostError, Problem
 from axletree.core.values import Digest
+from axletree.host.files import file_errors
 from axletree.package.sdk.release import check_flavour, check_pins, distributions_of, order_notes
 from axletree.package.sdk.wheels import REQUIRES_PYTHON
 
@@ -66,10 +67,8 @@ def stage_sdist(folder: Path, made: SelectorSdist) -> StagedFile:
         HostError: it can't be written.
     """
     path = folder / made.file
-    try:
+    with file_errors(path, "the folder cannot be written"):
         path.write_bytes(made.data)
-    except OSError as error:
-        raise HostError(Problem(file=str(path), message=f"cannot be written: {error.strerror}")) from error
     digest = Digest(hashlib.sha256(made.data).hexdigest())
     return StagedFile(path=path, size=len(made.data), sha256=digest, requires_python=REQUIRES_PYTHON)
 
@@ -125,9 +124,6 @@ def place_sdk(
 
 
 def _names(root: Path) -> list[str]:
-    try:
+    with file_errors(root), suppress(FileNotFoundError):
         return sorted(path.name for path in root.iterdir())
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise HostError(Problem(file=str(root), message=f"cannot be read: {error.strerror}")) from error
+    return []

@@ -17,8 +17,9 @@ from axletree.app.index_root import Addition, StagedFile, add_to_roots, index_li
 from axletree.app.listings import listed_wheels
 from axletree.app.sdk_selector import AT_INSTALL
 from axletree.binary.zip.records import EARLIEST
-from axletree.core.errors import HostError, IntegrityError, Problem, PublishError, UsageError
+from axletree.core.errors import IntegrityError, Problem, PublishError, UsageError
 from axletree.host.archive import digest_file, write_wheel_file
+from axletree.host.files import file_errors
 from axletree.host.indexes import local_path, redact
 from axletree.host.sdk.built import BuiltFile, read_built, selector_file
 from axletree.host.wheels import open_wheel
@@ -101,7 +102,9 @@ def upload_sdk(
         hint = (
             "specify a folder that is mounted from or synchronized with the server, and pass the server's URL as --url"
         )
-        raise UsageError(f"{redact(request.store)} is not a folder: servers have no common upload protocol", hint=hint)
+        raise UsageError(
+            f"{redact(request.store)} is not a folder, and servers have no common upload protocol", hint=hint
+        )
     folder = upload_folder(request.run_id, request.platform, request.group)
     place = store.absolute() / folder
     built, sdists = _read_source(request.source)
@@ -114,7 +117,7 @@ def upload_sdk(
         roots = _roots(built, sdists, scratch, per_family=request.per_family)
         notes = (
             ("leaving out the selector's sdist, which selects a family during installation",)
-            if _drops(request, sdists)
+            if request.per_family and sdists
             else ()
         )
         if request.dry_run:
@@ -131,10 +134,6 @@ def upload_sdk(
         add_to_roots([*(place / root.folder for root in roots), place], decide, durable=True, note=note)
         assert report is not None  # noqa: S101 (it was decided)
         return report
-
-
-def _drops(request: UploadRequest, sdists: Sequence[BuiltFile]) -> bool:
-    return request.per_family and bool(sdists)
 
 
 def _read_source(source: Path) -> tuple[tuple[BuiltFile, ...], tuple[BuiltFile, ...]]:
@@ -162,7 +161,7 @@ def _check_platform(platform: str, built: Iterable[BuiltFile]) -> None:
     """Wheels are for the platform that the run is said to be of."""
     prefix = {"linux": ("linux", "manylinux", "musllinux"), "windows": ("win",)}[platform]
     problems = [
-        Problem(file=str(each.path), message=f"is not a package for {platform}")
+        Problem(file=str(each.path), message=f"the wheel is not built for {platform}")
         for each in built
         if each.metadata is not None and not parse_wheel_name(each.path.name).platform.startswith((*prefix, "any"))
     ]
@@ -174,7 +173,10 @@ def _check_listed(root: Path, files: Iterable[BuiltFile]) -> None:
     """Packages are what the pages beside them say."""
     listed = listed_wheels(root)
     problems = [
-        Problem(file=str(each.path), message="does not match its index: it was changed or damaged after it was built")
+        Problem(
+            file=str(each.path),
+            message="the wheel was changed or damaged after it was built, so it does not match its index",
+        )
         for each in files
         if each.path.name in listed and listed[each.path.name].sha256 != each.sha256
     ]
@@ -236,12 +238,13 @@ def _state(root: Path, file: BuiltFile) -> bool:
     target = root / file.path.name
     if not target.exists():
         return False
-    try:
+    with file_errors(target):
         found = digest_file(target)
-    except OSError as error:
-        raise HostError(Problem(file=str(target), message=f"cannot be read: {error.strerror}")) from error
     if found != file.sha256:
-        message = f"is already in the store with different content (sha256 {found[:16]}..., now {file.sha256[:16]}...)"
+        message = (
+            f"the file is already in the store with different content (sha256 {found[:16]}..., now "
+            f"{file.sha256[:16]}...)"
+        )
         hint = "choose a different --run-id, --artifact-group or version"
         raise PublishError(Problem(file=str(target), message=message, hint=hint))
     return file.path.name in listed_wheels(root)
@@ -264,14 +267,12 @@ def _additions(
 def _copy(file: BuiltFile, folder: Path) -> StagedFile:
     """Copy a package into the staging folder and read the copy back."""
     target = folder / file.path.name
-    try:
+    with file_errors(file.path, "the file cannot be copied"):
         folder.mkdir(exist_ok=True)
         shutil.copyfile(file.path, target)
         found = digest_file(target)
-    except OSError as error:
-        raise HostError(Problem(file=str(file.path), message=f"cannot be copied: {error.strerror}")) from error
     if found != file.sha256:
-        raise IntegrityError(Problem(file=str(file.path), message="changed while it was being copied"))
+        raise IntegrityError(Problem(file=str(file.path), message="the file changed while it was being copied"))
     return _staged(file, target)
 
 

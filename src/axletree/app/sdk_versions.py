@@ -34,7 +34,7 @@ def check_version_order(given: Sequence[str], *, folder: Path) -> VersionOrder:
                 try:
                     name, version, _, _ = parse_wheel_filename(path.name)
                 except InvalidWheelFilename:
-                    problems.append(Problem(file=str(path), message="is not a valid wheel file name"))
+                    problems.append(Problem(file=str(path), message="the file name is not valid for a wheel"))
                 else:
                     versions.setdefault(name, []).append(str(version))
             continue

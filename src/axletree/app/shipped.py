@@ -6,9 +6,16 @@ from pathlib import Path
 
 import axletree
 
+_INSTALLED = "_recipes"
+
+
+def is_installed(path: Path) -> bool:
+    """Whether a recipe is a file of the installed package, which nobody but an installer writes to."""
+    return path.resolve().parent == (Path(axletree.__file__).parent / _INSTALLED).resolve()
+
 
 def recipes_folder() -> Path | None:
     """Folder of the shipped recipes: inside an installed package, beside ``src`` in a checkout."""
     package = Path(axletree.__file__).parent
-    folders = (package / "_recipes", package.parents[1] / "recipes")
+    folders = (package / _INSTALLED, package.parents[1] / "recipes")
     return next((folder for folder in folders if folder.is_dir()), None)

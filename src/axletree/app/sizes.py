@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Sizes(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the bytes of each input are: report of ``sizes``."""
+    """The use of space of each input: report of ``sizes``."""
 
     inputs: tuple[SizeReport, ...]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -11,7 +12,7 @@ import msgspec
 
 from axletree.app.recipes import load_recipe
 from axletree.core.errors import AxletreeError, HostError, Problem, UsageError
-from axletree.host.checkout import Synced, sync_checkout, sync_lock
+from axletree.host.checkout import sync_checkout, sync_lock
 from axletree.host.indexes import redact
 from axletree.host.worktree import open_worktree
 from axletree.recipe.addresses import COMMIT
@@ -26,18 +27,18 @@ State = Literal["cloned", "updated", "current", "would clone", "would update", "
 
 
 class RepositoryReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one repository of a recipe."""
+    """The state of one repository of a recipe."""
 
     name: str
     url: str
     folder: str
     ref: str | None
-    """What was asked for: a ref, or what the pin file says; ``None`` where that could not be read."""
+    """The requested ref, or the content of the pin file; ``None`` if it could not be read."""
     pin: str | None
-    """The file that the ref comes from."""
+    """The file that contains the ref."""
     state: State
-    """``refused``: something of the user's would be lost. ``unknown``: a dry run can't tell before the main one is
-    there."""
+    """``refused``: work of the user would be lost. ``unknown``: a dry run cannot know before the main repository
+    exists."""
     commit: str | None = None
     before: str | None = None
     submodules: int = 0
@@ -54,7 +55,7 @@ class SyncedSources(msgspec.Struct, frozen=True, kw_only=True):
     """A recipe's repositories: report of ``source sync``."""
 
     into: Path
-    """Folder that holds the checkouts."""
+    """Folder of the checkouts."""
     repositories: tuple[RepositoryReport, ...]
 
 
@@ -65,6 +66,7 @@ def sync_sources(
     environ: Mapping[str, str],
     ref: str | None = None,
     only: Sequence[str] = (),
+    sets: Sequence[str] = (),
     dry_run: bool = False,
     started: Callable[[str], None] | None = None,
 ) -> Iterator[RepositoryReport]:
@@ -75,6 +77,7 @@ def sync_sources(
         into: folder that holds the checkouts.
         environ: variables that git starts from.
         ref: tag, branch or commit of the main checkout, instead of the recipe's.
+        sets: changes of the recipe, ``KEY=VALUE`` each.
         only: names of repositories; default is all. Pins are then read from the main checkout as it is.
         dry_run: ask the repositories, change nothing.
         started: told the name of each repository before it is worked on.
@@ -85,28 +88,26 @@ def sync_sources(
         HostError: git is not installed, or another sync is at work in the folder.
     """
     if shutil.which("git", path=environ.get("PATH")) is None:
-        raise HostError("git is not installed", hint="install git")
-    loaded = load_recipe(name_or_path)
+        raise HostError("git is not installed", hint="install git, for example with `apt-get install git`")
+    loaded = load_recipe(name_or_path, sets)
     wanted = repositories(loaded.recipe)
     _check_names(wanted, only, str(loaded.path))
     main = wanted[0] if ref is None else msgspec.structs.replace(wanted[0], ref=ref)
     wanted = (main, *wanted[1:])
-    if dry_run and not into.is_dir():
-        held: tuple[int, ...] = ()
-        yield from _each(wanted, only, into, environ, held, dry_run=True, asked=ref, started=started)
-        return
-    with sync_lock(into) as held:
+    nothing_there = dry_run and not into.is_dir()
+    with nullcontext(()) if nothing_there else sync_lock(into) as held:
         yield from _each(wanted, only, into, environ, held, dry_run=dry_run, asked=ref, started=started)
 
 
 def _check_names(wanted: Sequence[Repository], only: Sequence[str], file: str) -> None:
     if not wanted:
-        hint = 'add a git source, or tables such as [checkouts.vision] with git = "https://..."'
+        hint = 'add a git source, or a table such as [checkouts.vision] with git = "https://..."'
         raise UsageError(Problem(file=file, message="the recipe has no git repository", hint=hint))
     names = [repository.name for repository in wanted]
     problems = [
         Problem(
-            message=f"{file} does not define a repository {name!r}", hint=suggestion(name, names, "its repositories")
+            message=f"{file} does not define a repository called {name!r}",
+            hint=suggestion(name, names, "its repositories"),
         )
         for name in only
         if name not in names
@@ -150,7 +151,8 @@ def _each(
                     held=held,
                     dry_run=dry_run,
                 )
-                report = _done(repository, ref, synced)
+                report = _report(repository, ref, state=synced.state)
+                report = msgspec.structs.replace(report, **msgspec.structs.asdict(synced))
         except AxletreeError as error:
             state: State = "refused" if isinstance(error, UsageError) else "failed"
             report = _report(repository, ref, state=state, problems=error.problems)
@@ -176,16 +178,6 @@ def _report(
     )
 
 
-def _done(repository: Repository, ref: str, synced: Synced) -> RepositoryReport:
-    return msgspec.structs.replace(
-        _report(repository, ref, state=synced.state),
-        commit=synced.commit,
-        before=synced.before,
-        submodules=synced.submodules,
-        notes=synced.notes,
-    )
-
-
 def _pinning(
     main: Repository,
     report: RepositoryReport | None,
@@ -202,19 +194,23 @@ def _pinning(
     git = open_worktree(into / main.folder, url=main.git, environ=environ)
     if report is not None:
         if report.commit is None:
-            raise HostError(f"{main.name}, which contains its pin, was not synced: see above")
+            raise HostError(
+                f"the pin for this checkout is in {main.name}, which could not be synced (see the error above)"
+            )
         there = git.folder.is_dir() and git.has(report.commit)
         return report.commit if there or not dry_run else None
-    hint = f"sync {main.name} first"
+    hint = f"run `axletree source sync` for {main.name} first"
     if not git.folder.is_dir():
-        raise HostError(f"{main.name}, which contains its pin, does not exist yet", hint=hint)
+        raise HostError(f"the pin for this checkout is in {main.name}, which is not checked out yet", hint=hint)
     if asked is None:
         commit = git.commit_of("HEAD")
     else:
         commit = git.commit_of(asked if COMMIT.fullmatch(asked) else f"refs/tags/{asked}")
         commit = commit or git.commit_of(f"refs/remotes/origin/{asked}")
     if commit is None:
-        raise HostError(f"{main.name}, which contains its pin, does not have {asked or 'a commit'} yet", hint=hint)
+        raise HostError(
+            f"the pin for this checkout is in {main.name}, which does not have {asked or 'a commit'} yet", hint=hint
+        )
     return commit
 
 
@@ -224,10 +220,14 @@ def _read_pin(main: Repository, pin: str, commit: str, into: Path, environ: Mapp
     shown = git.attempt("cat-file", "blob", f"{commit}:{pin}")
     where = f"{main.folder}/{pin}"
     if shown.code != 0:
-        hint = "set a ref for this checkout, or correct the path of its pin for this release"
-        raise HostError(Problem(file=where, message=f"the file does not exist at {commit[:12]}", hint=hint))
+        hint = "set a ref for this checkout, or correct the path of the pin file for this release"
+        raise HostError(Problem(file=where, message=f"the file does not exist in commit {commit[:12]}", hint=hint))
     text = shown.text.strip()
     if not _PIN.fullmatch(text):
         first = text.splitlines()[0][:60] if text else "nothing"
-        raise HostError(Problem(file=where, message=f"contains {first!r} at {commit[:12]} instead of a commit or tag"))
+        raise HostError(
+            Problem(
+                file=where, message=f"in commit {commit[:12]}, the file contains {first!r} instead of a commit or tag"
+            )
+        )
     return text

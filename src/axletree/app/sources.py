@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import glob
 import shlex
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from axletree.app.lock_places import WITH_SET
 from axletree.app.recipes import problem_at
-from axletree.core.errors import HostError, Problem, RecipeError
+from axletree.core.errors import HostError, LockError, Problem, RecipeError
+from axletree.core.setting import LOCK
 from axletree.core.values import Digest
 from axletree.host.devtree import FOLDER
 from axletree.host.interpreters import identity
 from axletree.plan.actions.fetch import CommitSource, FileSource, FolderSource
-from axletree.plan.inputs import LockedEnvironment
+from axletree.plan.inputs import NO_COMMIT, LockedEnvironment
+from axletree.recipe.defaults import DEFAULTS_LOCK
 from axletree.recipe.locks import REMAKE, SOURCE_LOCK, check_lock, check_source, make_lock, parse_lock, parse_source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from axletree.app.recipes import LoadedRecipe
     from axletree.core.records import Interpreter
@@ -27,27 +33,38 @@ if TYPE_CHECKING:
 
 _NO_SOURCE = ("**/.git", "**/__pycache__", f"**/{FOLDER}")
 """What is no part of a source folder: also not what `axletree dev` keeps in it, with links out of it."""
-_LOCKS = ("pylock.*.toml", SOURCE_LOCK)
+_LOCKS = ("pylock.*.toml", SOURCE_LOCK, DEFAULTS_LOCK, WITH_SET)
 
 
-def source_inputs(loaded: LoadedRecipe, targets: Sequence[Target], store: Store, out: Path) -> PinnedSource:
+def source_inputs(
+    loaded: LoadedRecipe, targets: Sequence[Target], store: Store, out: Path, *, only_plan: bool = False
+) -> PinnedSource:
     """What pins the source; a folder or a local wheel goes into the store. ``out`` is no part of a folder.
+
+    ``only_plan`` takes :data:`NO_COMMIT` for a source that is not locked.
 
     Raises:
         RecipeError: the source or its lock is missing, or they do not fit.
     """
     source = targets[0].source
     if source.kind == "path":
-        folder = loaded.path.parent / source.location
+        folder = loaded.file(source.location)
         if not folder.is_dir():
             message = f"the source folder does not exist: {source.location}"
             hint = f"paths are relative to the recipe: {folder.absolute()}"
             raise RecipeError(problem_at(loaded, ("source", "path"), message, hint=hint))
-        no_source = [*_below(folder, loaded.companion, *_LOCKS), *_below(folder, out), *_below(folder, store.root)]
+        no_source = [
+            *_below(folder, loaded.places.companion, *_LOCKS),
+            *_below(folder, out),
+            *_below(folder, store.root),
+        ]
+        for recipe in (loaded.path, *map(Path, loaded.stated.texts)):  # a stage's key has what it says for it
+            no_source += _below(folder, recipe)
         return FolderSource(tree=store.ingest(folder, exclude=(*source.exclude, *_NO_SOURCE, *no_source)))
-    local = loaded.path.parent / source.location
     if source.kind == "wheel" and "://" not in source.location:
-        return _local_wheel(local, loaded, store)
+        return _local_wheel(loaded.file(source.location), loaded, store)
+    if only_plan and not loaded.places.find(SOURCE_LOCK).exists():
+        return CommitSource(url=source.location, commit=NO_COMMIT, submodules=source.submodules)
     return _locked_source(loaded, source)
 
 
@@ -71,14 +88,14 @@ def _local_wheel(path: Path, loaded: LoadedRecipe, store: Store) -> FileSource:
 
 
 def _locked_source(loaded: LoadedRecipe, source: TargetSource) -> PinnedSource:
-    path = loaded.companion / SOURCE_LOCK
+    path = loaded.places.find(SOURCE_LOCK)
     if not path.exists():
         message = f"the source is not locked: {path} does not exist"
-        raise RecipeError(problem_at(loaded, ("source",), message, hint=REMAKE))
+        raise LockError(problem_at(loaded, ("source",), message, hint=REMAKE))
     lock = parse_source(read_lock(path, loaded), file=str(path))
     problems = check_source(lock, source, file=str(path))
     if problems:
-        raise RecipeError(*problems)
+        raise LockError(*problems)
     if lock.commit is not None:
         return CommitSource(url=source.location, commit=lock.commit, submodules=source.submodules)
     assert lock.filename is not None  # noqa: S101 (a lock is of a commit or of a file)
@@ -101,21 +118,48 @@ def read_lock(path: Path, loaded: LoadedRecipe) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        hint = f"create it again: axletree lock {loaded.path}"
-        raise RecipeError(Problem(message=f"not UTF-8: {error.reason}", file=str(path), hint=hint)) from error
+        hint = f"create it again: {shlex.join(['axletree', 'lock', *loaded.words])}"
+        raise RecipeError(
+            Problem(message=f"the file is not UTF-8: {error.reason}", file=str(path), hint=hint)
+        ) from error
     except OSError as error:
-        raise HostError(Problem(message=f"cannot be read: {error.strerror}", file=str(path))) from error
+        raise HostError(Problem(message=f"the file cannot be read: {error.strerror}", file=str(path))) from error
 
 
-def remake(loaded: LoadedRecipe, selection: Iterable[str] = ()) -> str:
-    """The hint of what a new lock solves, as a command that can be pasted; ``selection`` are options for variants."""
-    return f"run `{shlex.join(['axletree', 'lock', str(loaded.path), *selection])}`"
+def lock_command(loaded: LoadedRecipe, selection: Iterable[str] = ()) -> str:
+    """The command that locks a recipe as it was asked for; ``selection`` are options for variants."""
+    return shlex.join(["axletree", "lock", *loaded.words, *selection])
+
+
+@contextmanager
+def naming(loaded: LoadedRecipe, relock: str) -> Iterator[None]:
+    """Give problems the recipe's file where they name none, and a command that can be pasted, for the same variants."""
+    try:
+        yield
+    except RecipeError as error:
+        path = str(loaded.path)
+        raise type(error)(
+            *(
+                msgspec.structs.replace(
+                    problem,
+                    file=problem.file or path,
+                    hint=problem.hint and problem.hint.replace(LOCK, relock),
+                )
+                for problem in error.problems
+            )
+        ) from error
 
 
 def locked_environments(
-    loaded: LoadedRecipe, targets: Iterable[Target], interpreters: Mapping[str, Interpreter]
+    loaded: LoadedRecipe,
+    targets: Iterable[Target],
+    interpreters: Mapping[str, Interpreter],
+    *,
+    only_plan: bool = False,
 ) -> dict[str, LockedEnvironment]:
     """Read the locks that exist; a missing one is told by the plan, which knows whether anything needs it.
+
+    ``only_plan`` takes an empty one, of no platform, for what is missing.
 
     Raises:
         RecipeError: a lock can't be read, or is none of its environment.
@@ -124,18 +168,20 @@ def locked_environments(
     problems: list[Problem] = []
     for target in targets:
         for environment in target.environments:
-            path = loaded.companion / environment.lock
+            path = loaded.places.find(environment.lock)
             if environment.lock in found or environment.provider != "venv":
                 continue
             interpreter = interpreters[environment.python]
             if path.exists():
                 lock = parse_lock(read_lock(path, loaded), file=str(path))
                 problems += check_lock(lock, environment, file=str(path), platform=interpreter.platform)
-            elif environment.requires:
+            elif environment.requires and not only_plan:
                 continue
+            elif environment.requires:
+                lock = make_lock((), python=environment.python, platform="", wheels=())
             else:  # nothing to resolve, so nothing to lock
                 lock = make_lock((), python=environment.python, platform=interpreter.platform, wheels=())
             found[environment.lock] = LockedEnvironment(python=identity(interpreter), lock=lock)
     if problems:
-        raise RecipeError(*problems)
+        raise LockError(*problems)
     return found

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from axletree.app.index_root import Addition, StagedFile, add_to_roots, staging
+from axletree.app.index_root import Addition, StagedFile, add_to_roots, staged_wheel, staging
 from axletree.app.installing import Root, offers_of
 from axletree.app.shipped import recipes_folder
 from axletree.binary.zip.records import EARLIEST
@@ -48,19 +48,19 @@ class WrittenPackage(msgspec.Struct, frozen=True, kw_only=True):
 
     path: Path
     size: int
-    """Bytes of it."""
+    """Size in bytes."""
 
 
 class SplitOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What a split did, or would do: report of ``split``."""
+    """The result of a split, or its plan: report of ``split``."""
 
     split: SplitReport
     out: Path
-    """Index root of what was written."""
+    """Index root of the written packages."""
     written: tuple[WrittenPackage, ...] = ()
     """Empty for a dry run."""
     install: tuple[str, ...] = ()
-    """Commands of pip that install the wheels, for each Python; none where no wheels were written."""
+    """pip commands that install the wheels, for each Python; empty if no wheels were written."""
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -162,9 +162,9 @@ def _read(path: Path) -> str:
     except FileNotFoundError:
         raise UsageError(f"rules file {path} does not exist") from None
     except OSError as error:
-        raise HostError(Problem(message=f"cannot be read: {error.strerror}", file=str(path))) from error
+        raise HostError(Problem(message=f"the rules file cannot be read: {error.strerror}", file=str(path))) from error
     if len(data) > _LARGEST_RULES:
-        raise UsageError(f"{path} is larger than {_LARGEST_RULES >> 20} MiB: not a rules file")
+        raise UsageError(f"{path} is larger than {_LARGEST_RULES >> 20} MiB, the limit for rules files")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -196,13 +196,7 @@ def _write(folder: Path, part: SplitPart, *, epoch: int) -> tuple[WheelFile, Sta
         verify=False,  # all parts are read back together, once, when what they need of each other is known
         digest=True,
     )
-    return file, StagedFile(
-        path=file.path,
-        size=file.size,
-        sha256=file.sha256,
-        metadata=file.written.metadata,
-        requires_python=part.metadata.get("Requires-Python"),
-    )
+    return file, staged_wheel(file, part.metadata.get("Requires-Python"))
 
 
 def _write_conda(folder: Path, plan: SplitPlan, source: SplitSource, epoch: int) -> CondaParts:
@@ -214,7 +208,6 @@ def _write_conda(folder: Path, plan: SplitPlan, source: SplitSource, epoch: int)
 def _prove(
     source: SplitSource, rules: SplitRules, plan: SplitPlan, written: Sequence[WheelFile], pool: Executor
 ) -> tuple[str, ...]:
-    from axletree.host.shipped_data import read_shipped  # noqa: PLC0415 (not paid for by who wants no proof)
     from axletree.package.libraries.policy import MANYLINUX_POLICIES  # noqa: PLC0415 (not paid for by who wants no proof)
     from axletree.package.split.proof import ReadPart, prove_split  # noqa: PLC0415
     from axletree.package.wheel.scan import scan_wheel  # noqa: PLC0415

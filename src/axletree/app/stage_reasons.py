@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from axletree.check.rules.plan import NOT_INSTALLED
+from axletree.check.rules.plan import NOT_INSTALLED, NOT_LOCKED
 from axletree.core.errors import AxletreeError
 from axletree.core.values import Digest, StageId, canonical_json
 from axletree.plan.actions.fetch import FetchParameters, FolderSource
@@ -36,8 +36,10 @@ def reasons(prepared: Prepared, stage: StageId) -> tuple[str, ...]:
 
 def own_reasons(prepared: Prepared, stage: StageId) -> tuple[str, ...]:
     """Reasons of a stage's own: what differs from its last run, beside inputs that are not made yet."""
-    if part := prepared.lacking.get(stage):
-        return (f"{part.name} is {NOT_INSTALLED}",)
+    if parts := prepared.lacking.get(stage):
+        return tuple(f"{part.name} is {NOT_INSTALLED}" for part in parts)
+    if stage in prepared.unlocked:
+        return (f"the stage is {NOT_LOCKED}",)
     resolved = prepared.resolved[stage]
     last = prepared.last.get(stage)
     if stage in prepared.unread:
@@ -50,7 +52,7 @@ def own_reasons(prepared: Prepared, stage: StageId) -> tuple[str, ...]:
 def changes(prepared: Prepared, stage: StageId) -> tuple[str, ...]:
     """What differs from a stage's last run, whether or not the store still has its result."""
     last = prepared.last.get(stage)
-    return ("it is new",) if last is None else _against(prepared, stage, last, present=True)
+    return ("the stage is new",) if last is None else _against(prepared, stage, last, present=True)
 
 
 def _against(prepared: Prepared, stage: StageId, last: StageRecord, *, present: bool) -> tuple[str, ...]:

@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
+import platform
 import re
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import Version
 
-from axletree import registry
+from axletree.app.projects import choices_of, places_of, project_of
+from axletree.app.unbuildable import refuse_downloads
 from axletree.core.errors import AxletreeError, HostError, Problem, UsageError
 from axletree.host.indexes import read_indexes
 from axletree.host.interpreters import find_interpreters
-from axletree.host.project_source import Places, ProjectSource, find_project
-from axletree.host.tools import find_programs
-from axletree.package.project.model import Found, Project
-from axletree.package.project.read import read_project
-from axletree.package.project.recipe import Choices, render_recipe, unknown_of
+from axletree.host.project_source import find_project
+from axletree.package.project.model import Project
+from axletree.package.project.portable import GLIBC, why_not
+from axletree.package.project.recipe import render_defaults, takes_python, unknown_of
+from axletree.package.project.start import render_recipe
+from axletree.recipe.defaults import Defaults
 from axletree.recipe.parse import parse_recipe
+from axletree.recipe.toml import decode_toml
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
-    from axletree.app.lock import LockContext
+    from axletree.app.lock_context import LockContext
 
 _PYTHONS = tuple(f"3.{minor}" for minor in range(14, 8, -1))
 """Tried from the newest where the running one is not what the project takes."""
-_PROGRAMS = ("cmake", "ninja", "patchelf", "pkg-config", "rustup")
-_BUILD_FILES = frozenset({"pyproject.toml", "setup.py", "setup.cfg"})
 _REQUEST = re.compile(r"3\.\d+t?")
 
 
@@ -41,10 +41,12 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     torch: str | None = None
     gpu: str | None = None
     pythons: tuple[str, ...] = ()
+    portable: bool = False
+    """Whether the wheels must run on systems that are older than this one."""
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True):
-    """A recipe for a project, and what it was made from."""
+    """A recipe for a project, and the source that it was made from."""
 
     recipe: str
     """The file that it is written to."""
@@ -52,7 +54,7 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     project: Project
     unknown: tuple[str, ...]
-    """What could not be found out, as sentences."""
+    """What is not known about the project, as sentences."""
     text: str
     """The recipe."""
 
@@ -74,29 +76,20 @@ def draft(
 
     Raises:
         UsageError: there is no such project, or it needs a choice that was not made.
-        HostError: it can't be had, or its crates can't.
+        HostError: it can't be had, or what its build downloads can't.
         IntegrityError: its archive is none.
     """
     indexes = read_indexes(surroundings.settings, surroundings.environ, home=surroundings.home, cwd=surroundings.cwd)
-    places = Places(
-        environ=surroundings.environ,
-        settings=indexes,
-        cache=surroundings.cache,
-        downloads=surroundings.downloads,
-        offline=surroundings.settings.offline,
-        note=note,
-    )
-    source = find_project(wanted.target, places, beside=place("x").parent)
-    if not _BUILD_FILES & source.tree.sizes.keys():
-        raise UsageError(
-            f"{source.origin} is not a Python project: it has neither pyproject.toml nor setup.py",
-            hint="name the folder with one of them; for a pure CMake project, write a recipe with a `compile` stage",
-        )
-    project = _with_version(read_project(source.tree, fallback=source.name), source)
-    _refuse_crates(project, source)
-    choices = _choices(project, source, wanted, surroundings)
+    source = find_project(wanted.target, places_of(indexes, surroundings, note), beside=place("x").parent)
+    project = project_of(source)
+    if wanted.portable:
+        _refuse_portable(project, wanted)
+    refuse_downloads(project, source, surroundings.environ)
+    choices = choices_of(source, project, _axes(project, wanted, surroundings), surroundings)
+    choices = msgspec.structs.replace(choices, portable=platform.machine() if wanted.portable else "")
     text = render_recipe(project, choices)
-    recipe = parse_recipe(text, filename=f"the recipe for {wanted.target}")
+    defaults = Defaults(tables=decode_toml(render_defaults(project, choices), "defaults"))
+    recipe = parse_recipe(text, filename=f"the recipe for {wanted.target}", defaults=defaults)
     return Started(
         recipe=str(place(recipe.name)),
         name=recipe.name,
@@ -129,7 +122,7 @@ def write_recipe(started: Started, path: Path, *, again: bool = False) -> None:
         hint = f"build it with `axletree build {path}`, remove it, or choose another path with --out"
         raise UsageError(f"{path} already exists and was not changed", hint=hint) from None
     except OSError as error:
-        raise HostError(Problem(file=str(path), message=f"cannot be written: {error.strerror}")) from error
+        raise HostError(Problem(file=str(path), message=f"the recipe cannot be written: {error.strerror}")) from error
 
 
 def _says(path: Path, text: str) -> bool:
@@ -139,64 +132,31 @@ def _says(path: Path, text: str) -> bool:
         return False
 
 
-def _with_version(project: Project, source: ProjectSource) -> Project:
-    """The project with the version that git or a file's name tells, where its files don't.
-
-    Of an sdist of an index its name counts: by that version a lock looks for it.
-    """
-    known = project.version.stated
-    same = known is not None and source.version is not None and Version(known.value) == Version(source.version)
-    if source.version is None or same or (known is not None and source.keys[0][0] != "pypi"):
-        return project
-    stated = Found(value=source.version, why=source.version_at)
-    version = msgspec.structs.replace(project.version, stated=stated)
-    unknown = tuple(sentence for sentence in project.unknown if not sentence.startswith("the version:"))
-    return msgspec.structs.replace(project, version=version, unknown=unknown)
-
-
-def _refuse_crates(project: Project, source: ProjectSource) -> None:
-    """Say what a Rust project lacks before anything is built of it."""
-    if project.crates != "fetched":
-        return
-    vendor = "mkdir -p .cargo && cargo vendor > .cargo/config.toml"
-    hint = f"run `{vendor}` in that folder once, then run this command again"
-    if source.keys[0][0] != "path":
-        hint = f'unpack it, run `{vendor}` there, then `axletree init FOLDER`: the recipe has source.path = "FOLDER"'
-    raise HostError(
-        f"{project.name.value} is written in Rust, but its crates are not in its source, and stages have no network",
-        hint=hint,
-    )
-
-
-def _choices(project: Project, source: ProjectSource, wanted: Wanted, surroundings: LockContext) -> Choices:
-    torch, gpu = wanted.torch, wanted.gpu or "cpu"
-    if project.gpu.torch is not None and torch is None:
+def _axes(project: Project, wanted: Wanted, surroundings: LockContext) -> dict[str, tuple[str, ...]]:
+    """The axes of the recipe: what is asked for, and the Pythons that fit."""
+    if project.gpu.torch is not None and wanted.torch is None:
         raise UsageError(
             f"{project.name.value} compiles against PyTorch ({project.gpu.torch.place}): specify its version",
-            hint="such as --torch 2.13.0 --gpu cpu; for GPUs --gpu cu130, --gpu rocm7.1",
+            hint="use options such as --torch 2.13.0 --gpu cpu; for GPUs, --gpu cu130 or --gpu rocm7.1",
         )
-    if torch is None and wanted.gpu is not None:
+    if wanted.torch is None and wanted.gpu is not None:
         raise UsageError("--gpu needs --torch with a version of PyTorch")
-    backend = registry.backend_of(gpu)
-    if backend is None:
-        raise UsageError(f"unknown GPU platform {gpu!r}", hint="such as cpu, cu130 or rocm7.1")
-    programs = frozenset(find_programs(_PROGRAMS, surroundings.environ.get("PATH", "")))
-    return Choices(
-        source=source.keys,
-        origin=source.origin,
-        pythons=_pythons(project, wanted.pythons, surroundings),
-        torch=torch,
-        gpu=gpu,
-        world=backend.name,
-        programs=programs,
-        rustup=_rustup(surroundings) if "rustup" in programs else "",
-    )
+    axes = {"python": _pythons(project, wanted.pythons, surroundings)}
+    if wanted.torch is not None:
+        axes |= {"gpu": (wanted.gpu or "cpu",), "torch": (wanted.torch,)}
+    return axes
 
 
-def _rustup(surroundings: LockContext) -> str:
-    """Where rustup has its toolchains; empty where that is not in a home folder of the user's."""
-    folder = surroundings.environ.get("RUSTUP_HOME") or str(surroundings.home / ".rustup")
-    return folder if Path(folder).is_dir() else ""
+def _refuse_portable(project: Project, wanted: Wanted) -> None:
+    """Say why there can be no portable wheel, before anything is built of it."""
+    reason = why_not(project, platform.machine())
+    if reason is None and wanted.torch is not None:
+        reason = "--torch was given, and PyTorch's libraries need a newer glibc and the GNU C++ library"
+    if reason is not None:
+        raise UsageError(
+            f"--portable cannot make a wheel of {project.name.value} for glibc {GLIBC}: {reason}",
+            hint="run the command without --portable; the audit says which glibc the wheel needs",
+        )
 
 
 def _pythons(project: Project, asked: Sequence[str], surroundings: LockContext) -> tuple[str, ...]:
@@ -204,20 +164,22 @@ def _pythons(project: Project, asked: Sequence[str], surroundings: LockContext) 
     said = project.requires_python
     if wrong := [python for python in asked if not _REQUEST.fullmatch(python)]:
         raise UsageError(
-            f"not a Python version: {', '.join(wrong)}", hint="use versions such as 3.12 or 3.13t, separated by commas"
+            f"these are not Python versions: {', '.join(wrong)}",
+            hint="use versions such as 3.12 or 3.13t, separated by commas",
         )
-    refused = [python for python in asked if not _takes(project, python)]
+    refused = [python for python in asked if not takes_python(project, python)]
     if said is not None and refused:
         raise UsageError(
-            f"{project.name.value} supports Python {said.value} ({said.place}), but not {', '.join(refused)}"
+            f"{project.name.value} supports Python {said.value} ({said.place}), but not {', '.join(refused)}",
+            hint="choose versions that it supports with --python, or a release of the project that supports these",
         )
     if asked:
         return tuple(asked)
     running = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    if _takes(project, running):
+    if takes_python(project, running):
         return (running,)
     for python in _PYTHONS:
-        if _takes(project, python) and _is_here(python, surroundings):
+        if takes_python(project, python) and _is_here(python, surroundings):
             return (python,)
     said_ = said.value if said is not None else ""
     raise HostError(
@@ -232,11 +194,3 @@ def _is_here(python: str, surroundings: LockContext) -> bool:
     except AxletreeError:
         return False
     return True
-
-
-def _takes(project: Project, python: str) -> bool:
-    try:
-        wanted = SpecifierSet(project.requires_python.value if project.requires_python is not None else "")
-    except InvalidSpecifier:
-        return True
-    return any(wanted.contains(f"{python.removesuffix('t')}.{patch}") for patch in (0, 99))

@@ -8,18 +8,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from axletree.app.recipes import problem_at
-from axletree.core.stated import TAKEN_ALONG, Expected, Stated, Wanted
-from axletree.plan.actions.audit import WheelAuditParameters
+from axletree.core.stated import TAKEN_ALONG, Expected, Stated, Wanted, waiver_key
 from axletree.plan.actions.pack import WheelParameters
+from axletree.plan.actions.packages import AuditParameters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from axletree.app.recipes import LoadedRecipe
-    from axletree.core.errors import Problem
     from axletree.plan.graph import PlannedStage
+    from axletree.recipe.faults import Path
     from axletree.recipe.target import Target, TargetPackage, TargetStage
+    from axletree.recipe.waivers import Waiver
 
+_AUDITS = {"wheel": "audit", "conda": "audit-conda", "zip": "audit-zip"}
+"""Format -> the action that audits it."""
 _OF_PACKAGE = ("local", "requires-python", "requires")
 
 
@@ -34,11 +37,19 @@ def stated(loaded: LoadedRecipe, target: Target, stage: PlannedStage) -> Stated:
     parameters = stage.step.parameters
     if isinstance(parameters, WheelParameters):
         name = parameters.package.name
-    elif isinstance(parameters, WheelAuditParameters):
+    elif isinstance(parameters, AuditParameters):
         name = stage.step.name.partition(":")[2]
     else:
         return Stated()
-    return _stated(loaded, next(each for each in target.packages if each.name == name))
+    package = next(each for each in target.packages if each.name == name)
+    waivers = [each for each in package.waive if _audit_of(package, each.rule) == stage.action]
+    return _stated(loaded, package, waivers=waivers)
+
+
+def _audit_of(package: TargetPackage, rule: str) -> str:
+    """The audit that says whether a waiver is used: what only a wheel has is not unused because an archive lacks it."""
+    first = "conda" if rule.startswith("conda/") else min(package.formats, key=tuple(_AUDITS).index)
+    return _AUDITS[first]
 
 
 def expected(loaded: LoadedRecipe, target: Target, stage: PlannedStage) -> tuple[Expected, ...]:
@@ -86,14 +97,17 @@ def _wanted(package: TargetPackage, target: Target) -> Wanted:
     )
 
 
-def _stated(loaded: LoadedRecipe, package: TargetPackage) -> Stated:
-    table = ("packages", package.name)
-    places = {
-        "name": _place(loaded, table),
-        "version": _place(loaded, ("version",)),
-        **{key: _place(loaded, (*table, key)) for key in _OF_PACKAGE},
-        TAKEN_ALONG: _place(loaded, _taking_along(loaded, package)),
+def _stated(loaded: LoadedRecipe, package: TargetPackage, *, waivers: Sequence[Waiver] = ()) -> Stated:
+    table: Path = ("packages", package.name)
+    given = loaded.recipe.packages[package.name].waive
+    paths: dict[str, Path] = {
+        "name": table,
+        "version": ("version",),
+        **{key: (*table, key) for key in _OF_PACKAGE},
+        TAKEN_ALONG: _taking_along(loaded, package),
+        **{waiver_key(each.rule, each.where): (*table, "waive", given.index(each)) for each in waivers},
     }
+    places = {key: problem_at(loaded, path, "") for key, path in paths.items()}
     return Stated(stage=package.stage, places=places)
 
 
@@ -103,7 +117,3 @@ def _taking_along(loaded: LoadedRecipe, package: TargetPackage) -> tuple[str, ..
     if package.stage is not None and stage is not None and stage.action == "relocate":
         return ("stages", package.stage, "relocate", "graft")
     return ("packages", package.name, "bundle")
-
-
-def _place(loaded: LoadedRecipe, path: tuple[str, ...]) -> Problem:
-    return problem_at(loaded, path, "")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from axletree import store as stores
-from axletree.app.recipes import load_recipe
+from axletree.app.recipes import load_whole
 from axletree.core.values import Digest
+from axletree.execute.stage import trim_logs
 from axletree.execute.stage_venvs import UV_CACHE
 from axletree.host.venvs import forget_wheels
 
@@ -47,9 +48,11 @@ def sweep_store(
         store,
         keep=keep_days * _DAY,
         grace=grace_hours * _HOUR,
-        roots=tuple(load_recipe(root).recipe.name for root in roots),
+        roots=tuple(load_whole(root).recipe.name for root in roots),
         dry_run=dry_run,
     )
-    if not dry_run:  # other names of the same files: the room is free only without them
+    if not dry_run:
+        trim_logs(store)
+        # Other names of the same files: the room is free only without them.
         forget_wheels(store.cache / UV_CACHE, in_use=lambda digest: store.has_blob(Digest(digest)))
     return report

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from axletree.app.thin_index import write_variant_index
+from axletree.app.thin_index import read_variants, write_variant_index
 from axletree.binary.edits import iter_source
 from axletree.binary.gpu.scan import DeviceScanner, summarise
 from axletree.binary.mapped import forget
-from axletree.binary.zip.members import MemberSource, read_member
+from axletree.binary.zip.members import MemberSource
 from axletree.binary.zip.records import EARLIEST
 from axletree.core.errors import IntegrityError, Problem, UsageError
 from axletree.host.archive import write_wheel_file
@@ -22,7 +22,7 @@ from axletree.package.gpu.compact import LibraryCode, Thinning, check_thinning, 
 from axletree.package.gpu.gpu_variant import cuda_floor, gpu_variant
 from axletree.package.gpu.read import DeviceFile, is_elf_member, read_file_code, read_member_code
 from axletree.package.gpu.thin import ArchSaving, ThinnedFile, ThinRules, check_thinned, gpus_in
-from axletree.package.gpu.variant import VARIANT_FILE, describe, parse_variants, render_variants
+from axletree.package.gpu.variant import VARIANT_FILE, describe, render_variants
 from axletree.package.wheel.info import GENERATOR
 from axletree.package.wheel.names import dist_info_folder, render_wheel_name
 from axletree.package.wheel.repack import packed_members, renamed_members
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from axletree.package.gpu.arch import Gpu
     from axletree.package.gpu.variant import WheelVariant
 
-_MAX_VARIANT_FILE = 1 << 20
 _FORGET_EVERY = 8 << 20
 
 
@@ -56,33 +55,33 @@ class ThinRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LibrarySaving(msgspec.Struct, frozen=True, kw_only=True):
-    """What thinning does to one library."""
+    """The effect of thinning on one library."""
 
     path: str
     size: int
     code: int
     """Bytes of its sections with GPU code."""
     dropped: int
-    """Bytes of code that go."""
+    """Bytes of dropped code."""
     saved: int
-    """Bytes that the library becomes smaller by; 0 where dropped code becomes zeros, saved in a download only."""
+    """Bytes that the library shrinks by; 0 if dropped code becomes zeros, which saves space only in a download."""
     download: int
-    """Estimate of what that is in the compressed wheel."""
+    """Estimate of the bytes saved in the compressed wheel."""
     archs: tuple[ArchSaving, ...]
     notes: tuple[str, ...] = ()
 
 
 class ThinResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One result, or what it would be."""
+    """A result, or the planned one."""
 
     gpus: tuple[str, ...]
     label: str = ""
     """Variant label of a wheel."""
     properties: tuple[str, ...] = ()
     file: str = ""
-    """Path of the result; its name where nothing was written."""
+    """Path of the result; its name if nothing was written."""
     size: int = 0
-    """Bytes of the result, an estimate where nothing was written."""
+    """Bytes of the result; an estimate if nothing was written."""
     libraries: tuple[LibrarySaving, ...] = ()
     refused: tuple[str, ...] = ()
     """Why there is none for this GPU (one of several)."""
@@ -98,7 +97,7 @@ class ThinReport(msgspec.Struct, frozen=True, kw_only=True):
     index: str = ""
     """Path of the file that describes all variants in the output folder."""
     unread: tuple[str, ...] = ()
-    """What is wrong with ELF files that could not be read and stay as they are."""
+    """Errors of ELF files that could not be read and stay as they are."""
 
 
 class _Plan(NamedTuple):
@@ -256,15 +255,20 @@ def _plans(files: Sequence[_Library], request: ThinRequest, name: str) -> list[_
     makers = {container.maker for section in sections for container in section.containers}
     if not makers:
         hint = "`thin` reads .nv_fatbin, __nv_relfatbin and .hip_fatbin; libraries that keep GPU code elsewhere "
-        raise UsageError(Problem(file=name, message="contains no GPU code to thin"), hint=hint + "are left unchanged")
+        raise UsageError(
+            Problem(file=name, message="the file contains no GPU code to thin"), hint=hint + "are left unchanged"
+        )
     groups = [(gpu,) for gpu in present] if request.each else [_gpus(request)]
     plans = []
     for gpus in groups:
-        foreign = [gpu.name for gpu in gpus if gpu.maker not in makers]
-        if foreign:
+        foreign = next((gpu.name for gpu in gpus if gpu.maker not in makers), None)
+        if foreign is not None:
             has = ", ".join(gpu.name for gpu in present)
             raise UsageError(
-                Problem(file=name, message=f"contains no code for the vendor of {foreign[0]}, only code for {has}")
+                Problem(
+                    file=name,
+                    message=(f"the file contains code only for {has}, and none for GPUs from the vendor of {foreign}"),
+                )
             )
         plans.append(_plan(files, gpus, request, within=name))
     refused = [problem for plan in plans for problem in plan.refused]
@@ -350,7 +354,7 @@ def _result(plan: _Plan, files: Sequence[_Library], *, file: str, size: int) -> 
 def _saving(file: DeviceFile, thinning: Thinning) -> LibrarySaving:
     thinned, notes = thinning.thinned, list(thinning.notes)
     if thinned.missing:
-        notes.append(f"{thinned.missing} containers had no code for that GPU to begin with")
+        notes.append(f"{thinned.missing} containers already lacked code for that GPU")
     if thinned.exact:
         notes.append(f"{thinned.exact} containers run only on that exact GPU, not on later GPUs in its family")
     code = sum(section.section.size for section in file.code)
@@ -377,8 +381,7 @@ def _base_variant(wheel: OpenWheel, entries: dict[str, ZipEntry]) -> WheelVarian
     entry = entries.get(f"{wheel.folder}/{VARIANT_FILE}")
     if entry is None:
         return None
-    data = read_member(wheel.view, entry, archive=wheel.path.name, limit=_MAX_VARIANT_FILE)
-    variants = parse_variants(data, file=f"{wheel.path.name}: {entry.name}").variants
+    variants = read_variants(wheel.view, entry, archive=wheel.path.name).variants
     return variants[0] if variants else None
 
 

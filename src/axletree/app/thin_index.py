@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from axletree.binary.zip.directory import read_directory
 from axletree.binary.zip.members import read_member
-from axletree.core.errors import HostError, IntegrityError, Problem
+from axletree.core.errors import IntegrityError, Problem
 from axletree.host.archive import map_file
-from axletree.host.files import replace_file
+from axletree.host.files import file_errors, replace_file
 from axletree.host.folder_lock import folder_locks
 from axletree.package.gpu.variant import VARIANT_FILE, VariantSet, merge_variants, parse_variants, render_variants
 from axletree.package.wheel.names import parse_wheel_name, stem
@@ -16,6 +16,7 @@ from axletree.package.wheel.names import parse_wheel_name, stem
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from axletree.binary.zip.directory import ZipEntry
     from axletree.host.folder_lock import Note
     from axletree.package.wheel.names import WheelName
 
@@ -32,12 +33,19 @@ def write_variant_index(folder: Path, release: WheelName, *, note: Note) -> str:
         HostError: a file can't be read or written.
     """
     target = folder / f"{stem(release.project, release.version)}-variants.json"
-    try:
-        with folder_locks([folder], note):
-            replace_file(target, render_variants(merge_variants(_variants(folder, release))))
-    except OSError as error:
-        raise HostError(Problem(file=str(target), message=f"cannot be written: {error.strerror}")) from error
+    with file_errors(target, "the folder cannot be written"), folder_locks([folder], note):
+        replace_file(target, render_variants(merge_variants(_variants(folder, release))))
     return str(target)
+
+
+def read_variants(view: memoryview, entry: ZipEntry, *, archive: str) -> VariantSet:
+    """What a wheel says of its variant.
+
+    Raises:
+        IntegrityError: it is damaged.
+    """
+    data = read_member(view, entry, archive=archive, limit=_MAX_VARIANT_FILE)
+    return parse_variants(data, file=f"{archive}: {entry.name}")
 
 
 def _variants(folder: Path, release: WheelName) -> list[tuple[str, VariantSet]]:
@@ -57,14 +65,15 @@ def _read(path: Path, name: WheelName) -> VariantSet:
     for entry in read_directory(view, archive=path.name):
         top, _, file = entry.name.partition("/")
         if file == VARIANT_FILE and top.endswith(".dist-info"):
-            data = read_member(view, entry, archive=path.name, limit=_MAX_VARIANT_FILE)
-            described = parse_variants(data, file=f"{path.name}: {entry.name}")
+            described = read_variants(view, entry, archive=path.name)
             if name.variant != "null" and [variant.label for variant in described.variants] != [name.variant]:
                 message = (
-                    f"its {VARIANT_FILE} does not describe the variant {name.variant} that its file name specifies"
+                    f"the wheel's {VARIANT_FILE} does not describe variant {name.variant}, the one in its file name"
                 )
                 raise IntegrityError(Problem(file=path.name, message=message))
             return described
     raise IntegrityError(
-        Problem(file=path.name, message=f"has a variant in its file name, but does not contain {VARIANT_FILE}")
+        Problem(
+            file=path.name, message=f"the wheel has a variant in its file name, but does not contain {VARIANT_FILE}"
+        )
     )

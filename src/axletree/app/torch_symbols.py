@@ -55,9 +55,11 @@ def _find_packages(path: Path) -> Path:
     if found is not None:
         return found
     if not path.exists():
-        raise UsageError(Problem(file=str(path), message="does not exist", hint=_HINT))
-    places = "".join(f"\n    {folder}" for folder in candidates)
-    raise UsageError(Problem(file=str(path), message=f"does not contain torch; searched:{places}", hint=_HINT))
+        raise UsageError(Problem(file=str(path), message="the path does not exist", hint=_HINT))
+    places = ", ".join(map(str, candidates))
+    raise UsageError(
+        Problem(file=str(path), message=f"torch was not found in any of these folders: {places}", hint=_HINT)
+    )
 
 
 def _below(folder: Path) -> Iterator[Path]:
@@ -68,7 +70,9 @@ def _below(folder: Path) -> Iterator[Path]:
 
 def _ask_python(program: Path) -> tuple[Path, ...]:
     if not os.access(program, os.X_OK):
-        raise UsageError(Problem(file=str(program), message="is neither a wheel nor an executable", hint=_HINT))
+        raise UsageError(
+            Problem(file=str(program), message="the file is neither a wheel nor an executable", hint=_HINT)
+        )
     what = f"asking {program} for its package folders"
     said = run([program, "-I", "-c", _PROBE], what=what, seconds=_PROBE_SECONDS)
     return tuple(dict.fromkeys(Path(line) for line in said.splitlines()))

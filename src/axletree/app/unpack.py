@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class UnpackedWheels(msgspec.Struct, frozen=True, kw_only=True):
-    """Wheels that were unpacked: report of ``unpack``."""
+    """Unpacked wheels: report of ``unpack``."""
 
     wheels: tuple[Unpacked, ...]
 

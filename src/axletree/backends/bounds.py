@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-import tomllib
 
 import msgspec
 
-from axletree.core.errors import IntegrityError, Problem
-from axletree.core.shipped import shipped_file
+from axletree.core.shipped import read_table, shipped_file
 
 Numbers = tuple[int, ...]
 
@@ -57,10 +55,7 @@ def decode_bounds(data: bytes, *, file: str) -> Bounds:
     Raises:
         IntegrityError: it is not in its form.
     """
-    try:
-        return msgspec.convert(tomllib.loads(data.decode("utf-8")), Bounds)
-    except (ValueError, msgspec.ValidationError) as error:
-        raise IntegrityError(Problem(file=file, message=f"not a valid table of version bounds: {error}")) from error
+    return read_table(data, Bounds, file=file, wrong="the file is not a valid table of version bounds")
 
 
 TOOLCHAIN_BOUNDS = shipped_file("toolchain-bounds.toml", decode_bounds)

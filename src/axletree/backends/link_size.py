@@ -8,13 +8,11 @@ truncated to fit``, after hours. What one architecture takes is known from PyTor
 from __future__ import annotations
 
 import re
-import tomllib
 from typing import Literal
 
 import msgspec
 
-from axletree.core.errors import IntegrityError, Problem
-from axletree.core.shipped import shipped_file
+from axletree.core.shipped import read_table, shipped_file
 
 REACH = 1 << 31
 """Bytes that a 32-bit relative address reaches to one side (System V ABI, AMD64 supplement, "Architectural
@@ -97,10 +95,7 @@ def decode_link_sizes(data: bytes, *, file: str) -> LinkSizes:
     Raises:
         IntegrityError: it is not in its form.
     """
-    try:
-        return msgspec.convert(tomllib.loads(data.decode("utf-8")), LinkSizes, strict=False)
-    except (ValueError, msgspec.ValidationError) as error:
-        raise IntegrityError(Problem(file=file, message=f"not a valid table of sizes: {error}")) from error
+    return read_table(data, LinkSizes, file=file, wrong="the file is not a valid table of sizes")
 
 
 LINK_SIZES = shipped_file("link-size.toml", decode_link_sizes)

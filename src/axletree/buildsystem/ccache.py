@@ -68,7 +68,7 @@ class CacheUse(msgspec.Struct, frozen=True, kw_only=True):
         """One line for a log."""
         words = f"{self.hits:,} from the compiler cache, {self.misses:,} compiled"
         if self.refused:
-            words += f", {self.past:,} that ccache cannot cache ({describe(self.refused)})"
+            words += f", {self.past:,} not cacheable ({describe(self.refused)})"
         return words
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from axletree.buildsystem.pytorch.forwarding import Era as Rules
 from axletree.recipe.toml import table_of, tables_of
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ class Era(msgspec.Struct, frozen=True, kw_only=True):
     """Why, a sentence each, naming the file."""
     pytorch: bool = False
     """It is PyTorch's own tree: its environment variables are forwarded to CMake by PyTorch's rules."""
+    rules: Rules | None = None
+    """Whose rules make CMake variables of the environment; ``None`` where the tree is not PyTorch's."""
     libtorch_wheel: bool = False
     """``BUILD_LIBTORCH_WHL=1`` builds the part that is for any Python."""
     libtorchless: bool = False
@@ -54,13 +57,21 @@ def detect_era(texts: Mapping[str, str]) -> Era:
     driver, evidence = _driver(table_of(tables_of(texts.get("pyproject.toml", "")), "build-system"), texts)
     setup, listing = texts.get("setup.py", ""), texts.get("CMakeLists.txt", "")
     everything = "\n".join(texts.values())
+    pytorch = "c10/CMakeLists.txt" in texts and "Caffe2" in listing
     return Era(
         driver=driver,
         evidence=evidence,
-        pytorch="c10/CMakeLists.txt" in texts and "Caffe2" in listing,
+        pytorch=pytorch,
+        rules=_rules(driver, texts) if pytorch else None,
         libtorch_wheel="BUILD_LIBTORCH_WHL" in everything,
         libtorchless="BUILD_LIBTORCHLESS" in everything and ("BUILD_PYTHON_ONLY" in everything or not setup),
     )
+
+
+def _rules(driver: Driver, texts: Mapping[str, str]) -> Rules | None:
+    if driver == "setup.py":
+        return "setup.py and CMake" if "cmake/EnvVarForwarding.cmake" in texts else "setup.py"
+    return "scikit-build-core" if driver == "scikit-build-core" else None
 
 
 def _driver(system: Mapping[str, Any], texts: Mapping[str, str]) -> tuple[Driver, tuple[str, ...]]:
@@ -69,7 +80,7 @@ def _driver(system: Mapping[str, Any], texts: Mapping[str, str]) -> tuple[Driver
     if backend.startswith("scikit_build_core.build"):
         return "scikit-build-core", (said,)
     if "backend-path" in system and "scikit-build-core" in str(system.get("requires", "")):
-        return "scikit-build-core", (said, "the backend is in the tree and requires scikit-build-core")
+        return "scikit-build-core", (said, "the backend is in the source tree and requires scikit-build-core")
     setup = texts.get("setup.py", "")
     if setup and "CMakeLists.txt" in texts and _RUNS_CMAKE.search(setup):
         if _ONLY_CONFIGURES.search(setup):

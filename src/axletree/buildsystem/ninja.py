@@ -27,6 +27,8 @@ class NinjaStep(msgspec.Struct, frozen=True, kw_only=True):
     """Hash of the command."""
     start: int
     """When it began, in milliseconds since that run of ninja did."""
+    lines: int = 1
+    """How many lines the log has for the output: one for each run, until ninja or ``ninja -t restat`` rewrites it."""
 
 
 def read_ninja_log(text: str) -> dict[str, NinjaStep]:
@@ -40,7 +42,9 @@ def read_ninja_log(text: str) -> dict[str, NinjaStep]:
         if len(fields) != 5 or not all(field.isdigit() for field in fields[:3]):
             continue
         start, end, _, path, command = fields
-        found[path] = NinjaStep(path=path, milliseconds=int(end) - int(start), command=command, start=int(start))
+        number = found[path].lines + 1 if path in found else 1
+        took = int(end) - int(start)
+        found[path] = NinjaStep(path=path, milliseconds=took, command=command, start=int(start), lines=number)
     return found
 
 
@@ -48,9 +52,15 @@ def rebuilt(before: Mapping[str, NinjaStep], after: Mapping[str, NinjaStep]) -> 
     """Outputs that were made between two readings of a log, new ones too, sorted.
 
     The times of the step tell, not that of the file: ``ninja -t restat``, which CMake calls, changes the latter, and a
-    step that found nothing to change in its output (``restat = 1``) leaves it.
+    step that found nothing to change in its output (``restat = 1``) leaves it. Two runs of a short step may begin and
+    take the same milliseconds, so another line tells too.
     """
-    return tuple(sorted(path for path, step in after.items() if path not in before or _ran(before[path]) != _ran(step)))
+
+    def ran(path: str, step: NinjaStep) -> bool:
+        known = before.get(path)
+        return known is None or step.lines > known.lines or _ran(known) != _ran(step)
+
+    return tuple(sorted(path for path, step in after.items() if ran(path, step)))
 
 
 def _ran(step: NinjaStep) -> tuple[int, int, str]:

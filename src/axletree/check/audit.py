@@ -36,7 +36,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     project: str
     version: str
     tags: tuple[str, ...]
-    """Of a conda package its build string."""
+    """Build string of a conda package."""
     size: int
     """Bytes of the archive; 0 for a folder."""
     files: int
@@ -48,13 +48,13 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     versions: dict[str, str]
     """Symbol family (``GLIBC``, ``GLIBCXX``, ``CXXABI``, ``GCC``) -> highest version that a file needs from outside."""
     verdict: str
-    """What its files say about its platform tags, one sentence."""
+    """Whether its files comply with its platform tags, in one sentence."""
     needs: tuple[Need, ...]
-    """Each needed library and who brings it."""
+    """Each needed library and its provider."""
     unhashed: tuple[str, ...] = ()
     """Large files whose hash was not compared with RECORD."""
     torch: TorchMatch | None = None
-    """Its files against the torch that was named."""
+    """Comparison of its files with the named torch."""
     findings: tuple[Finding, ...]
     """Worst first."""
 
@@ -75,6 +75,7 @@ def audit_buffer(
     wanted: str | None = None,
     glibc: str | None = None,
     torch: TorchExports | None = None,
+    compilers: Sequence[str] = (),
     hashes: Literal["all", "small"] = "small",
 ) -> AuditReport:
     """Audit a wheel that is in memory or mapped.
@@ -89,6 +90,7 @@ def audit_buffer(
         wanted: a policy or platform tag that it should fit, such as ``manylinux_2_28``.
         glibc: highest glibc version that it may need, such as ``2.28``.
         torch: what the torch that it will meet exports.
+        compilers: compilers that its build asked for.
         hashes: ``small`` leaves the hashes of large members unread; the report names them.
 
     Raises:
@@ -107,6 +109,7 @@ def audit_buffer(
         wanted=None if wanted is None else complete_policy(wanted, sorted(machines), policies),
         glibc=glibc,
         torch=None if torch is None else match_torch(buffer, elfs, torch, filename=filename),
+        compilers=compilers,
     )
     return report_facts(facts)
 

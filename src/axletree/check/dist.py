@@ -47,6 +47,8 @@ class DistFacts(msgspec.Struct, frozen=True, kw_only=True):
     """GPUs that were promised to work, as :func:`~axletree.package.gpu.arch.parse_gpu` reads them."""
     torch: TorchMatch | None = None
     """Its files against the torch that they will meet, where one was named."""
+    compilers: tuple[str, ...] = ()
+    """Compilers that its build asked for."""
 
     @property
     def wheel(self) -> WheelFacts:
@@ -94,6 +96,7 @@ def observe_dist(
     glibc: str | None = None,
     archs: Sequence[str] = (),
     torch: TorchMatch | None = None,
+    compilers: Sequence[str] = (),
 ) -> DistFacts:
     """Derive from a scanned wheel what the rules compare.
 
@@ -106,6 +109,7 @@ def observe_dist(
         glibc: highest glibc version that was promised to be enough.
         archs: GPUs that were promised to work.
         torch: its files against the torch that they will meet.
+        compilers: compilers that its build asked for.
     """
     elfs = {member.path: member.facts for member in scan.elfs}
     platforms = tuple(parse_platform(tag, policies) for tag in scan.wheel.name.platform.split("."))
@@ -123,6 +127,7 @@ def observe_dist(
         glibc=glibc,
         archs=tuple(archs),
         torch=torch,
+        compilers=tuple(compilers),
     )
     if not facts.linux:
         return facts

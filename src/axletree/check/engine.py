@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 F = TypeVar("F")
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class Found(msgspec.Struct, frozen=True):
     """What a check has to say about one place."""
 
     where: str
@@ -34,9 +34,9 @@ def listing(places: Sequence[str]) -> tuple[str, ...]:
 
 
 def subject(files: Sequence[str], one: str, many: str) -> str:
-    """``it needs`` or ``it and 3 more files need``, said of the file that a finding names."""
+    """``this file needs`` or ``this file and 3 others need``, said of the file that a finding names."""
     others = len(files) - 1
-    return f"it and {others} more file{'s' if others > 1 else ''} {many}" if others else f"it {one}"
+    return f"this file and {others} other{'s' if others > 1 else ''} {many}" if others else f"this file {one}"
 
 
 class Case(msgspec.Struct, Generic[F], frozen=True, kw_only=True):
@@ -45,6 +45,16 @@ class Case(msgspec.Struct, Generic[F], frozen=True, kw_only=True):
     title: str
     facts: F
     fires: bool
+
+
+def fires(title: str, facts: F) -> Case[F]:
+    """Facts that make a rule fire."""
+    return Case(title=title, facts=facts, fires=True)
+
+
+def silent(title: str, facts: F) -> Case[F]:
+    """Facts that leave a rule silent."""
+    return Case(title=title, facts=facts, fires=False)
 
 
 class Rule(msgspec.Struct, Generic[F], frozen=True, kw_only=True):

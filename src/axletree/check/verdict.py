@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import UsageError
+from axletree.core.near import nearest
 from axletree.package.libraries.policy import broken_needs, highest_versions
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ def complete_policy(text: str, machines: Iterable[str], policies: Sequence[Polic
             return f"{policy.name}_{min(fitting, default='x86_64')}"
         if machine in policy.versions:
             return f"{policy.name}_{machine}"
-    near = difflib.get_close_matches(text, named, n=1)
+    near = nearest(text, named)
     known = ", ".join(policy.name for policy in policies)
-    suffix = f"; did you mean {near[0]!r}?" if near else ""
+    suffix = f"; did you mean {near!r}?" if near else ""
     raise UsageError(
         f"--policy: unknown policy {text!r}{suffix}", hint=f"known policies, with or without _MACHINE appended: {known}"
     )

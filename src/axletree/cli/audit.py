@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from axletree.app.audit import AuditedFiles, Promises, audit_paths
 from axletree.cli.notes import at_work, print_line
+from axletree.cli.options import EXISTING, PATH
 from axletree.cli.reporting import ReportCommand, Reported, wants_json
 from axletree.core.errors import UsageError
 from axletree.package.libraries.policy import parse_glibc
@@ -16,35 +16,38 @@ from axletree.view.audit import render_audit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from axletree.check.audit import AuditReport
 
 
 @click.command(cls=ReportCommand, report=AuditedFiles)
-@click.argument(
-    "paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="FILE_OR_FOLDER..."
-)
+@click.argument("paths", nargs=-1, required=True, type=EXISTING, metavar="FILE_OR_FOLDER...")
 @click.option(
     "--policy",
     metavar="NAME",
-    help="Platform that the wheels should support, such as manylinux_2_28, or a full platform tag.",
+    help="Also check that the wheels comply with this policy or platform tag, such as manylinux_2_28.",
 )
 @click.option(
     "--torch",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="WHEEL_OR_ENV",
-    help="Compare undefined symbols with the exports of this torch: a wheel, a virtual environment or its Python.",
+    help=(
+        "Also check that the torch in this wheel or virtual environment exports the symbols that the checked wheels "
+        "need."
+    ),
 )
 @click.option(
     "--provided-by",
     multiple=True,
     metavar="DIST=PATTERN",
     help=(
-        "Libraries that another distribution provides, such as 'mylib=libmylib*.so'. Repeatable. Libraries of torch, "
-        "drivers and NVIDIA, AMD and Intel wheels are recognized without this option."
+        "Treat needed libraries that match PATTERN as provided by the distribution DIST, such as "
+        "'mylib=libmylib*.so'. Repeatable. Libraries from torch, from GPU drivers, and from NVIDIA, AMD and Intel "
+        "wheels are recognized without this option."
     ),
 )
-@click.option("--glibc", metavar="VERSION", help="Highest glibc version that the wheels may need, such as 2.28.")
+@click.option("--glibc", metavar="VERSION", help="Fail if a wheel needs a newer glibc than VERSION, such as 2.28.")
 @click.option("--hashes", is_flag=True, help="Also compare the hashes of files larger than 16 MiB with RECORD.")
 def command(
     paths: tuple[Path, ...],
@@ -55,7 +58,7 @@ def command(
     *,
     hashes: bool,
 ) -> Reported:
-    """Check wheels: tags, RECORD, needed libraries, minimum platform, RPATH, GPU code.
+    """Check wheels: tags, RECORD, needed libraries, minimum platform, RPATH and GPU code.
 
     Reads each wheel once, without unpacking it. Given a folder, checks every wheel in it; if there are none, checks
     the machine code in the folder as an unpacked tree. Conda packages are checked against their own metadata: paths,

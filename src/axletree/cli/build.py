@@ -5,34 +5,50 @@ from __future__ import annotations
 import os
 import sys
 import time
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import click
 import msgspec
 
 from axletree.app.build import BuildReport, build
 from axletree.app.ledger import LEDGER, chosen, standings
+from axletree.app.lock_changes import PartlyLockedError, diff_lines
 from axletree.app.planning import PlanRequest
 from axletree.app.publish import OUT
 from axletree.app.releases import patterns_for_gpu
 from axletree.cli.ledger import build_command
 from axletree.cli.notes import at_work, hush, is_quiet, print_line, say_aside
-from axletree.cli.opening import open_store, settings
+from axletree.cli.opening import lock_context, open_store, settings
+from axletree.cli.recipe_options import (
+    find_links_option,
+    gpu_option,
+    index_url_option,
+    part_options,
+    part_words,
+    set_option,
+    skip_option,
+    variant_option,
+)
 from axletree.cli.reporting import ReportCommand, Reported, wants_json
-from axletree.core.errors import AxletreeError, HostError, Problem
+from axletree.core.errors import AxletreeError, HostError, LockError, Problem
 from axletree.core.units import plural
+from axletree.host.indexes import redact
 from axletree.host.machine import memory
 from axletree.recipe.axes import exactly
+from axletree.recipe.settings import Runner
 from axletree.view.choose import EventView, choose_view
 from axletree.view.ledger import remaining_lines
 from axletree.view.plain import PlainView, running_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from axletree.app.build import Built
+    from axletree.app.lock_changes import LockedFile
     from axletree.plan.ledger import Standing
+    from axletree.recipe.settings import Settings
     from axletree.view.state import RunView
 
 _CANCELLED = 130
@@ -41,24 +57,31 @@ _CANCELLED = 130
 @click.command(
     cls=ReportCommand,
     report=BuildReport,
-    help="Build, audit, index, install and test a recipe's variants.\n\nWith --json its events come first, one a line, "
-    "and its report is the last line.",
+    help="Build, audit, index, install and test a recipe's variants.\n\nWith --json, prints one event per line, "
+    "and the report on the last line.",
 )
 @click.argument("recipe")
+@set_option
 @click.option(
     "--out", type=click.Path(path_type=Path), show_default="dist, or the `out` setting", help="Output folder."
 )
-@click.option("-v", "--variant", "patterns", multiple=True, metavar="PATTERN", help="Only variants that match PATTERN.")
-@click.option("--skip", multiple=True, metavar="PATTERN", help="Skip variants that match PATTERN.")
-@click.option("--gpu", metavar="GPU", help="Only variants for this GPU: cpu, cu126, 12.6, rocm7.1, xpu.")
-@click.option("--no-share", multiple=True, metavar="AXIS", help="Do not share stages between values of this axis.")
+@variant_option
+@skip_option
+@gpu_option
+@part_options
 @click.option(
-    "--source", type=click.Path(path_type=Path), help="Source folder to build instead of the recipe's source."
+    "--no-share",
+    multiple=True,
+    metavar="AXIS",
+    help="Build a separate copy of each stage for every value of this axis, instead of sharing it. Repeatable.",
 )
+@click.option("--source", type=click.Path(path_type=Path), help="Build this folder instead of the recipe's source.")
 @click.option(
     "--release",
     metavar="RELEASE",
-    help="Version of the packages: nightly=YYYYMMDD, rc=N, post=N, git=SHA, tag=vX.Y.Z, or a version.",
+    help=(
+        "Version to give the packages: nightly=YYYYMMDD, rc=N, post=N, git=SHA, tag=vX.Y.Z, or a version such as 2.1.0."
+    ),
 )
 @click.option(
     "--keep-going", is_flag=True, help="After a failure, continue with stages that do not depend on the failed stage."
@@ -66,75 +89,188 @@ _CANCELLED = 130
 @click.option(
     "--remaining",
     is_flag=True,
-    help="Only variants that are not done yet, according to the output folder's ledger.",
+    help="Build only variants that the ledger in the output folder does not list as done.",
 )
-@click.option("--only-failed", is_flag=True, help="Only variants whose latest build failed.")
-@click.option("--offline", is_flag=True, help="Do not use the network; a missing file is an error.")
+@click.option("--only-failed", is_flag=True, help="Build only variants whose latest build failed.")
 @click.option(
-    "--find-links", multiple=True, metavar="PLACE", help="Folder or page with wheels, searched before the index."
+    "-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Use at most N cores; overrides the `jobs` setting."
 )
-@click.option("--index-url", metavar="URL", help="Package index to use instead of the configured one.")
+@click.option(
+    "--replace",
+    is_flag=True,
+    help="Overwrite packages in the output folder that have the same name but different content.",
+)
+@click.option(
+    "--locked",
+    is_flag=True,
+    help="Fail if a lock is missing or outdated instead of updating it; the default if the CI variable is set.",
+)
+@click.option(
+    "--runner",
+    type=click.Choice(get_args(Runner)),
+    help="How stages with an image enter it; overrides the `runner` setting.",
+)
+@click.option("--pass-gpu", is_flag=True, help="Let tests in images use the GPUs of this machine.")
+@click.option("--offline", is_flag=True, help="Do not use the network; fail if a file is missing.")
+@find_links_option
+@index_url_option
 def command(
     *,
     recipe: str,
+    sets: tuple[str, ...],
     out: Path | None,
     patterns: tuple[str, ...],
     skip: tuple[str, ...],
     gpu: str | None,
+    formats: tuple[str, ...],
+    packages: tuple[str, ...],
     no_share: tuple[str, ...],
     source: Path | None,
     release: str | None,
     keep_going: bool,
     remaining: bool,
     only_failed: bool,
+    jobs: int | None,
+    replace: bool,
+    locked: bool,
+    runner: Runner | None,
+    pass_gpu: bool,
     offline: bool,
     find_links: tuple[str, ...],
     index_url: str | None,
 ) -> Reported:
-    """Build; exit 0 if everything was built, 130 if cancelled, and 1, 2 or 3 depending on the worst stage failure."""
-    place = out or OUT
-    again = build_command(
-        recipe,
-        out,
+    """Build a recipe's variants; exit with 0 on success, 130 if cancelled, or 1, 2 or 3 for the worst failure."""
+    request = PlanRequest(
+        recipe=recipe,
+        out=out or OUT,
+        sets=sets,
+        formats=formats,
+        packages=packages,
         patterns=patterns,
         skip=skip,
         no_share=no_share,
-        options=_given({"--gpu": gpu, "--source": source, "--release": release}, keep_going=keep_going),
+        source=source,
+        release=release,
+        replace=replace,
     )
-    try:
-        given = settings(out=out, offline=offline, find_links=find_links, index_url=index_url)
-        place, store = Path(given.out), open_store(given)
-        picked = patterns if gpu is None else patterns_for_gpu(recipe, gpu, patterns, skip)
-        request = PlanRequest(
-            recipe=recipe, out=place, patterns=picked, skip=skip, no_share=no_share, source=source, release=release
+    flags = {"--replace": replace, "--locked": locked, "--offline": offline, "--pass-gpu": pass_gpu}
+    flags["--keep-going"] = keep_going
+    values = {"--gpu": gpu, "-j": jobs, "--runner": runner, "--index-url": index_url}
+    again = _again(request, out, values, find_links, flags)
+    indexes = {"offline": offline, "find_links": find_links, "index_url": index_url}
+    given = partial(settings, out=out, jobs=jobs, runner=runner, pass_gpu=pass_gpu, **indexes)
+
+    def work() -> Reported:
+        state = "remains" if remaining else "failed" if only_failed else None
+        return _build(request, given(), gpu=gpu, state=state, keep_going=keep_going, again=again)
+
+    def lock() -> tuple[LockedFile, ...]:
+        from axletree.app.lock import lock_recipe  # noqa: PLC0415 (start-up time: most builds lock nothing)
+
+        return lock_recipe(recipe, lock_context(given()), sets=sets, patterns=patterns, skip=skip, note=say_aside)
+
+    return reporting(lambda: _with_locks(work, None if locked or in_ci(os.environ) else lock), out or OUT)
+
+
+def _build(
+    request: PlanRequest, given: Settings, *, gpu: str | None, state: str | None, keep_going: bool, again: str
+) -> Reported:
+    """Build what is asked for; with a ``state`` only variants that remain, or that failed."""
+    store, request = open_store(given), msgspec.structs.replace(request, out=Path(given.out), gpus=given.gpus_in_images)
+    if gpu is not None:
+        request = _for_gpu(request, gpu)
+    if state is not None:
+        found = standings(request, store, environ=os.environ).variants
+        ids = chosen(found, only_failed=state == "failed")
+        if not ids:
+            return _nothing(found, request.out, state=state)
+        request = msgspec.structs.replace(request, patterns=tuple(map(exactly, ids)))
+    view, tick = _view()
+    with view:
+        built = build(
+            request,
+            store,
+            keep_going=keep_going,
+            settings=given,
+            environ=os.environ,
+            emit=lambda event: view.handle(event, time.time()),
+            tick=tick,
+            note=say_aside,
         )
-        if remaining or only_failed:
-            found = standings(request, store, environ=os.environ)
-            ids = chosen(found, only_failed=not remaining)
-            if not ids:
-                return _nothing(found, place, state="remains" if remaining else "failed")
-            request = msgspec.structs.replace(request, patterns=tuple(map(exactly, ids)))
-        view, tick = _view()
-        with view:
-            built = build(
-                request,
-                store,
-                keep_going=keep_going,
-                settings=given,
-                environ=os.environ,
-                emit=lambda event: view.handle(event, time.time()),
-                tick=tick,
-                note=say_aside,
-            )
-        return _ended(built, place, again=again)
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 (raised again, once the stream has its last line)
-        return _broken_off(error, place)
+    return _ended(built, request.out, again=again)
 
 
-def _given(options: Mapping[str, object | None], *, keep_going: bool) -> tuple[str, ...]:
-    """Options with values as they were given, for the command that builds what remains."""
-    given = [text for option, value in options.items() if value is not None for text in (option, str(value))]
-    return (*given, *(["--keep-going"] if keep_going else []), "--remaining")
+def reporting(work: Callable[[], Reported], out: Path) -> Reported:
+    """Do a build's work; what breaks it off is in its report, too, so that a stream always has its last line."""
+    try:
+        return work()
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 (raised again, once the report is printed)
+        return _broken_off(error, out)
+
+
+def in_ci(environ: Mapping[str, str]) -> bool:
+    """Whether this is a job of a CI system, which sets ``CI``: there, locks are those that were committed."""
+    return environ.get("CI", "").strip().lower() not in {"", "0", "false", "no"}
+
+
+def _with_locks(work: Callable[[], Reported], lock: Callable[[], tuple[LockedFile, ...]] | None) -> Reported:
+    """Build; missing and outdated locks are updated first, which is told. Without ``lock`` they are errors."""
+    try:
+        return work()
+    except LockError:
+        if lock is None:
+            raise
+    try:
+        files = lock()
+    except PartlyLockedError as error:
+        _tell(error.locked.files)
+        raise
+    _tell(files)
+    reported = work()
+    written = tuple(file for file in files if file.outcome == "written")
+    assert isinstance(reported.result, BuildReport)  # noqa: S101 (work builds)
+    return msgspec.structs.replace(reported, result=msgspec.structs.replace(reported.result, locked=written))
+
+
+def _tell(files: Iterable[LockedFile]) -> None:
+    for line in diff_lines(files):
+        say_aside(line)
+
+
+def _for_gpu(request: PlanRequest, gpu: str) -> PlanRequest:
+    picked = patterns_for_gpu(request.recipe, gpu, request.patterns, request.skip, request.sets)
+    return msgspec.structs.replace(request, patterns=picked)
+
+
+def _again(
+    request: PlanRequest,
+    out: Path | None,
+    options: Mapping[str, object | None],
+    find_links: Iterable[str],
+    flags: Mapping[str, bool],
+) -> str:
+    """The command that builds what remains; ``options`` are those that the request does not have as they were given.
+
+    Addresses with a login are left out: the command is in logs, too.
+    """
+    options = {**options, "--source": request.source, "--release": request.release}
+    pairs = [(option, str(value)) for option, value in options.items() if value is not None]
+    pairs += [("--find-links", place) for place in find_links]
+    given = [word for option, value in pairs if redact(value) == value for word in (option, value)]
+    return build_command(
+        request.recipe,
+        out,
+        sets=request.sets,
+        patterns=request.patterns,
+        skip=request.skip,
+        no_share=request.no_share,
+        options=(
+            *part_words(request.formats, request.packages),
+            *given,
+            *(flag for flag, is_given in flags.items() if is_given),
+            "--remaining",
+        ),
+    )
 
 
 def _view() -> tuple[EventView, Callable[[], None]]:

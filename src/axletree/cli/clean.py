@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from axletree.app.clean import CleanedTrees, clean, find_trees
-from axletree.cli.reporting import ReportCommand, Reported, until_error
+from axletree.cli.reporting import ReportCommand, Reported, terminal_width, until_error
 from axletree.core.errors import UsageError
 from axletree.core.units import format_bytes, plural
 from axletree.view.tables import printable, render_table
@@ -23,15 +22,18 @@ if TYPE_CHECKING:
 
 @click.command(cls=ReportCommand, report=CleanedTrees)
 @click.argument("place", metavar="RECIPE|DIR")
-@click.option("--build", "build", is_flag=True, help="Build products that git ignores (default).")
+@click.option("--build", "build", is_flag=True, help="Select build products that git ignores (default).")
 @click.option(
-    "--hipify", "hipify", is_flag=True, help="Files that hipify created or edited in place, in submodules too."
+    "--hipify",
+    "hipify",
+    is_flag=True,
+    help="Select files that hipify created or edited in place, also in submodules.",
 )
 @click.option(
     "--all",
     "everything",
     is_flag=True,
-    help="Both, in submodules too; also reverts your changes, after saving them as a patch.",
+    help="Select both kinds, also in submodules, and revert your own changes after saving them as a patch.",
 )
 @click.option("--yes", is_flag=True, help="Remove the files instead of only listing them.")
 def command(place: str, *, build: bool, hipify: bool, everything: bool, yes: bool) -> Reported:
@@ -56,7 +58,7 @@ def _lines(report: CleanReport) -> Iterator[str]:
         for item in report.items
     ]
     if rows:
-        width = shutil.get_terminal_size().columns
+        width = terminal_width()
         yield render_table(("what", "path", "files", "size", "why"), rows, width=width, right=(2, 3), indent="  ")
     removed = [item for item in report.items if item.fate == "remove"]
     restored = sum(item.fate == "restore" for item in report.items)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 import click
@@ -10,34 +9,37 @@ import click
 from axletree.app.cmake_cache import CacheReport, work_on_cache
 from axletree.buildsystem.cmake.cache import EntryType, render_diff
 from axletree.cli.notes import say_aside
+from axletree.cli.options import EXISTING, FILE
 from axletree.cli.reporting import ReportCommand, Reported
 from axletree.core.errors import UsageError
 from axletree.view.tables import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 
 _TYPES: dict[str, EntryType] = {kind: kind for kind in get_args(EntryType)}
 
 
 @click.command(cls=ReportCommand, report=CacheReport)
-@click.argument("place", type=click.Path(path_type=Path, exists=True), metavar="CMAKECACHE|FOLDER")
+@click.argument("place", type=EXISTING, metavar="CMAKECACHE|FOLDER")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option(
     "--set", "assignments", multiple=True, metavar="NAME[:TYPE]=VALUE", help="Change or add an entry. Repeatable."
 )
 @click.option("--unset", multiple=True, metavar="NAME", help="Remove an entry. Repeatable.")
+@click.option("--python", type=FILE, help="Switch the build folder to this Python interpreter.")
 @click.option(
-    "--python",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Switch the build folder to a different interpreter.",
+    "--expect",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Fail unless the entry has this value; use `*` to accept any value that enables it. Repeatable.",
 )
 @click.option(
-    "--expect", multiple=True, metavar="NAME=VALUE", help="Require this value; `*` for any enabled value. Repeatable."
-)
-@click.option(
-    "--log", type=click.Path(path_type=Path, exists=True, dir_okay=False), help="Output of the last configure run."
+    "--log",
+    type=FILE,
+    help="Output of CMake's last configure run; --expect then also checks the feature summary in it.",
 )
 @click.option("--dry-run", is_flag=True, help="Show the changes without writing them.")
 def command(

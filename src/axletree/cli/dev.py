@@ -14,40 +14,47 @@ import click
 from axletree.app.dev import Developed, dev
 from axletree.cli.notes import say_aside
 from axletree.cli.opening import open_store, settings
+from axletree.cli.options import PATH
+from axletree.cli.recipe_options import set_option
 from axletree.cli.reporting import ReportCommand, Reported, wants_json
 from axletree.core.units import format_duration, plural
-from axletree.view.plain import PlainView
+from axletree.view.plain import PlainView, progress_text
 from axletree.view.tables import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from axletree.core.events import Event
+    from axletree.core.events import Event, ProgressUnit
 
 _PARTS = 10
 """Lines for the steps of a build, at most."""
 
 
-@click.command(
-    cls=ReportCommand,
-    report=Developed,
-    help="Make a source tree editable: what you edit and rebuild is what Python imports.",
-)
+@click.command(cls=ReportCommand, report=Developed)
 @click.argument("recipe")
-@click.option("-v", "--variant", metavar="PATTERN", help="Variant; not needed if the recipe has only one.")
-@click.option("--source", type=click.Path(path_type=Path), help="Source tree; by default the recipe's source folder.")
-@click.option("--venv", type=click.Path(path_type=Path), help="Folder of the environment; inside the tree by default.")
+@set_option
+@click.option(
+    "-v",
+    "--variant",
+    metavar="PATTERN",
+    help="Variant to use, such as 'py311-cpu'; not needed if the recipe has only one.",
+)
+@click.option("--source", type=PATH, help="Source tree to make editable; the recipe's source folder by default.")
+@click.option(
+    "--venv", type=PATH, help="Folder to create the virtual environment in; a folder inside the tree by default."
+)
 @click.option("--stage", metavar="NAME", help="Stage to build in the tree, if the recipe has several.")
 def command(
     *,
     recipe: str,
+    sets: tuple[str, ...],
     variant: str | None,
     source: Path | None,
     venv: Path | None,
     stage: str | None,
 ) -> Reported:
-    """Set up a tree; exit 0 when it is up to date, otherwise with the exit code of what failed."""
-    return bring_up(partial(dev, recipe, variant=variant, stage=stage, source=source, venv=venv))
+    """Install a source tree in editable mode, so that Python imports what you edit and rebuild."""
+    return bring_up(partial(dev, recipe, sets=sets, variant=variant, stage=stage, source=source, venv=venv))
 
 
 def bring_up(work: Callable[..., Developed]) -> Reported:
@@ -60,23 +67,26 @@ def bring_up(work: Callable[..., Developed]) -> Reported:
         if not wants_json():
             view.handle(event, time.time())
 
-    done = work(store=store, settings=chosen, environ=os.environ, emit=emit, progress=_Steps(quiet=wants_json()))
+    done = work(store=store, settings=chosen, environ=os.environ, emit=emit, progress=Steps(quiet=wants_json()))
     return Reported(done, lambda: _lines(done))
 
 
-class _Steps:
+class Steps:
     """Prints phases as they begin, and a line for each tenth of the steps."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
         self._last: object = None
 
-    def __call__(self, message: str, *, done: int | None = None, total: int | None = None) -> None:
+    def __call__(
+        self, message: str, *, done: int | None = None, total: int | None = None, unit: ProgressUnit = "steps"
+    ) -> None:
         step = message if done is None or not total else done * _PARTS // total
         if self._quiet or step == self._last or not message or done == 0:
             return
         self._last = step
-        text = message if done is None else f"[{done}/{total}] {message}"
+        # A list of files is indented, which a line of progress is not.
+        text = message if done is None else progress_text(message, done, total, unit)
         say_aside(text.partition("\n")[0])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from pathlib import Path
 
@@ -11,7 +10,8 @@ import click
 from axletree.app.diagnose import diagnose_logs
 from axletree.app.facts import read_facts
 from axletree.cli.notes import at_work
-from axletree.cli.reporting import ReportCommand, Reported
+from axletree.cli.options import FILE
+from axletree.cli.reporting import ReportCommand, Reported, terminal_width
 from axletree.report.diagnosis import DiagnosedLogs
 from axletree.view.diagnosis import diagnosis_text
 
@@ -22,9 +22,12 @@ from axletree.view.diagnosis import diagnosis_text
 )
 @click.option(
     "--facts",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=False),
+    type=FILE,
     metavar="FILE",
-    help="Explain the failure with facts about the host that wrote the logs, saved there with `axletree facts --json`.",
+    help=(
+        "Use the facts of the host that wrote the logs to explain the failure; create FILE there with "
+        "`axletree facts --json`."
+    ),
 )
 def command(logs: tuple[Path, ...], *, facts: Path | None) -> Reported:
     """Find the root cause of failures in logs, and suggest a fix.
@@ -34,5 +37,5 @@ def command(logs: tuple[Path, ...], *, facts: Path | None) -> Reported:
     """
     host = None if facts is None else read_facts(facts)
     report = diagnose_logs(logs, stdin=sys.stdin.buffer, facts=host, at_work=at_work)
-    width = shutil.get_terminal_size().columns
+    width = terminal_width()
     return Reported(report, lambda: diagnosis_text(report.logs, width=width, style=click.style), int(report.failed))

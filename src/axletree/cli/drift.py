@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-import shutil
 from pathlib import Path
 
 import click
 
 from axletree.app.drift import DriftInputs, find_drift
 from axletree.cli.opening import settings
-from axletree.cli.reporting import ReportCommand, Reported
+from axletree.cli.options import FILE, FOLDER
+from axletree.cli.recipe_options import set_option
+from axletree.cli.reporting import ReportCommand, Reported, terminal_width
 from axletree.host.indexes import read_indexes
 from axletree.report.drift import DriftReport
 from axletree.view.drift import drift_text
 
-_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 _FAILING = {
     "conflict": ("conflict",),
     "missing": ("conflict", "missing in recipe"),
@@ -28,21 +28,27 @@ _FAILING = {
 
 @click.command(cls=ReportCommand, report=DriftReport)
 @click.argument("recipe")
-@click.option("--source", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Upstream's source tree.")
+@set_option
+@click.option("--source", type=FOLDER, help="Folder with upstream's source tree.")
 @click.option(
     "--wheel",
     "wheels",
-    type=_FILE,
+    type=FILE,
     multiple=True,
-    help="An official wheel of the same version, or the cuda-toolkit wheel that it requires. Repeatable.",
+    help="Also compare with this official wheel of the version that the recipe builds, or with its cuda-toolkit wheel. "
+    "Repeatable.",
 )
 @click.option(
     "--recipe-metadata",
-    type=_FILE,
-    help="A conda recipe, meta.yaml or recipe.yaml, to compare instead of the recipe's own requirements.",
+    type=FILE,
+    help="Compare this conda recipe (meta.yaml or recipe.yaml) instead of the recipe's own requirements.",
 )
 @click.option(
-    "--channel", "channels", type=_FILE, multiple=True, help="A conda channel's repodata.json[.zst]. Repeatable."
+    "--channel",
+    "channels",
+    type=FILE,
+    multiple=True,
+    help="Also compare with this conda channel's repodata.json[.zst]. Repeatable.",
 )
 @click.option(
     "--at",
@@ -51,10 +57,19 @@ _FAILING = {
     help="Use only packages that were in the channels on this day (UTC).",
 )
 @click.option(
-    "--index", is_flag=True, help="Query the package index configured for pip and uv for the newest releases."
+    "--index",
+    is_flag=True,
+    help="Also compare with the newest releases on the package index that pip and uv are configured to use.",
 )
-@click.option("-v", "--variant", "patterns", metavar="PATTERN", multiple=True, help="Only variants whose id matches.")
-@click.option("--evidence", is_flag=True, help="Show all the evidence for each verdict, with file and line.")
+@click.option(
+    "-v",
+    "--variant",
+    "patterns",
+    metavar="PATTERN",
+    multiple=True,
+    help="Select only variants that match PATTERN, such as 'py311-*'. Repeatable.",
+)
+@click.option("--evidence", is_flag=True, help="Show the files and lines that each verdict is based on.")
 @click.option("--only", metavar="NAME", multiple=True, help="Show only this dependency. Repeatable.")
 @click.option(
     "--fail-on",
@@ -62,10 +77,15 @@ _FAILING = {
     multiple=True,
     default=("conflict",),
     show_default=True,
-    help="Exit with 1 for this verdict or a worse one, or for contradictions within upstream. Repeatable.",
+    help=(
+        "Exit with code 1 if a dependency has this verdict or a more severe one: tighter, looser, missing or conflict. "
+        "With contradiction, exit with code 1 if upstream contradicts itself; with never, always exit with code 0. "
+        "Repeatable."
+    ),
 )
 def command(
     recipe: str,
+    sets: tuple[str, ...],
     source: Path | None,
     wheels: tuple[Path, ...],
     recipe_metadata: Path | None,
@@ -78,11 +98,11 @@ def command(
     index: bool,
     evidence: bool,
 ) -> Reported:
-    """Compare a recipe's dependencies with upstream's and with what channels offer.
+    """Compare a recipe's dependencies with upstream's and with the versions that channels offer.
 
     Upstream's dependencies are the ones that it vendors, pins, requires or links. All inputs must have the same
     upstream version. Nothing is executed or rendered: commits and tags come from git, everything else from files. The
-    exit code is 1 if a dependency has a verdict that --fail-on names.
+    exit code is 1 if a dependency has a verdict given with --fail-on.
     """
     if at is not None and not channels:
         raise click.UsageError("--at needs a channel: use --channel")
@@ -91,11 +111,11 @@ def command(
     inputs = DriftInputs(
         source=source, wheels=wheels, conda_recipe=recipe_metadata, channels=channels, before=end, index=indexes
     )
-    report = find_drift(recipe, inputs, environ=os.environ, patterns=patterns)
+    report = find_drift(recipe, inputs, environ=os.environ, sets=sets, patterns=patterns)
     unknown = sorted(set(only) - {row.dependency for row in report.dependencies})
     if unknown:
         raise click.UsageError(f"no dependency is called {', '.join(unknown)}; --json lists them all")
-    width = shutil.get_terminal_size().columns
+    width = terminal_width()
     return Reported(
         report,
         lambda: drift_text(report, width=width, evidence=evidence, only=only, style=click.style),

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from axletree.app.edit_elf import RenamedElf, rename_in_elf
 from axletree.binary.elf.edit import ElfChange
+from axletree.cli.options import FILE
 from axletree.cli.reporting import ReportCommand, Reported
 from axletree.core.errors import Problem, UsageError
 from axletree.view.tables import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
     from axletree.app.edit_elf import ElfNames
 
 
 @click.command(cls=ReportCommand, report=RenamedElf)
-@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("file", type=FILE)
 @click.option(
     "--rpath",
     metavar="ENTRY:...",
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     help="Set the search path as DT_RUNPATH, which applies only to the file's direct dependencies.",
 )
 @click.option("--no-rpath", is_flag=True, help="Remove the search path.")
-@click.option("--soname", metavar="NAME", help="SONAME.")
+@click.option("--soname", metavar="NAME", help="Set the SONAME, the name by which other files load this library.")
 @click.option(
     "--replace-needed", multiple=True, metavar="OLD=NEW", help="Replace the needed library OLD with NEW. Repeatable."
 )
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 @click.option(
     "--remove-needed", multiple=True, metavar="NAME", help="Remove NAME from the needed libraries. Repeatable."
 )
+@click.option("--interpreter", metavar="PATH", help="Set the loader that starts the program (PT_INTERP).")
 def command(
     file: Path,
     rpath: str | None,
@@ -48,10 +50,11 @@ def command(
     replace_needed: tuple[str, ...],
     add_needed: tuple[str, ...],
     remove_needed: tuple[str, ...],
+    interpreter: str | None,
     *,
     no_rpath: bool,
 ) -> Reported:
-    """Change the search path, SONAME and needed libraries of an ELF file.
+    """Change the search path, SONAME, needed libraries and interpreter of an ELF file.
 
     Changes the file in place if the new names fit; otherwise, adds a segment. Before writing, checks that the result
     has the requested values and is otherwise unchanged. Prints the changes.
@@ -64,6 +67,7 @@ def command(
         replace_needed=dict(_pair(text) for text in replace_needed),
         add_needed=add_needed,
         remove_needed=remove_needed,
+        interpreter=interpreter,
     )
     problems = list(_conflicts(change, (rpath, runpath, "" if no_rpath else None), replace_needed))
     if problems:
@@ -82,8 +86,8 @@ def _pair(text: str) -> tuple[str, str]:
 def _conflicts(change: ElfChange, paths: Sequence[str | None], pairs: Sequence[str]) -> Iterator[Problem]:
     """What can't be asked for together."""
     if change == ElfChange():
-        hint = "specify --rpath, --runpath, --no-rpath, --soname, --replace-needed, --add-needed or --remove-needed"
-        yield Problem(message="nothing to change", hint=hint)
+        options = "--soname, --replace-needed, --add-needed, --remove-needed or --interpreter"
+        yield Problem(message="nothing to change", hint=f"specify --rpath, --runpath, --no-rpath, {options}")
     if sum(path is not None for path in paths) > 1:
         yield Problem(message="specify only one of --rpath, --runpath and --no-rpath")
     if "" in paths[:2]:
@@ -92,7 +96,7 @@ def _conflicts(change: ElfChange, paths: Sequence[str | None], pairs: Sequence[s
         yield Problem(message="--replace-needed gives two new names to the same library")
     others = {*change.replace_needed, *change.replace_needed.values(), *change.add_needed}
     for name in sorted(others & {*change.remove_needed}):
-        yield Problem(message=f"{name} cannot be both removed and added or replaced")
+        yield Problem(message=f"{name} cannot be removed and also be added or replaced")
 
 
 def _lines(done: RenamedElf) -> Iterator[str]:
@@ -105,9 +109,14 @@ def _lines(done: RenamedElf) -> Iterator[str]:
         yield printable(f"  search path: {_path(before)} -> {_path(after)}")
     if before.soname != after.soname:
         yield printable(f"  SONAME: {before.soname or 'none'} -> {after.soname}")
-    for now, names in (("no longer", _left(before.needed, after.needed)), ("now", _left(after.needed, before.needed))):
+    if before.interpreter != after.interpreter:
+        yield printable(f"  interpreter: {before.interpreter} -> {after.interpreter}")
+    for change, names in (
+        ("removed", _left(before.needed, after.needed)),
+        ("added", _left(after.needed, before.needed)),
+    ):
         if names:
-            yield printable(f"  needs {now}: {', '.join(names)}")
+            yield printable(f"  {change} needed libraries: {', '.join(names)}")
     old, new = before.versions_of, after.versions_of
     if old != new:
         yield printable(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from pathlib import Path
@@ -13,6 +14,8 @@ from axletree.app import environments
 from axletree.app.environments import EnvironmentRequest
 from axletree.cli.notes import say_aside
 from axletree.cli.opening import open_store, settings
+from axletree.cli.options import FOLDER_PATH
+from axletree.cli.recipe_options import set_option
 from axletree.cli.reporting import ReportCommand, Reported
 from axletree.core.errors import UsageError
 from axletree.core.findings import worst
@@ -26,7 +29,7 @@ from axletree.view.environment import created_text, verified_lines
 from axletree.view.tables import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from axletree.environment.description import Description
     from axletree.environment.export import Format
@@ -38,14 +41,40 @@ _NOT_FOUND, _NOT_RUNNABLE = 127, 126
 
 
 def _choosing(command: Callable[..., object]) -> Callable[..., object]:
-    """The options that say which environment of a recipe is meant."""
+    """The options that say which environment of a recipe is meant; the command gets what they ask for."""
+
+    @functools.wraps(command)
+    def chosen(
+        *args: object,
+        place: str | None,
+        sets: tuple[str, ...],
+        variant: str | None,
+        stage: str | None,
+        environment: str | None,
+        **more: object,
+    ) -> object:
+        wanted = EnvironmentRequest(
+            recipe=place or "", sets=sets, variant=variant, stage=stage, environment=environment
+        )
+        return command(*args, wanted=wanted, **more)
+
     for option in (
-        click.option("--environment", metavar="NAME", help="Environment of the recipe, if it has several."),
+        click.option(
+            "--environment",
+            metavar="NAME",
+            help="Use this environment of the recipe; needed only if the recipe has several.",
+        ),
         click.option("--stage", metavar="NAME", help="Use the environment of this stage."),
-        click.option("-v", "--variant", metavar="PATTERN", help="Variant; not needed if the recipe has only one."),
+        click.option(
+            "-v",
+            "--variant",
+            metavar="PATTERN",
+            help="Variant to use, such as 'py311-cpu'; not needed if the recipe has only one.",
+        ),
+        set_option,
     ):
-        command = option(command)
-    return command
+        chosen = option(chosen)
+    return chosen
 
 
 def _shell_option(command: Callable[..., object]) -> Callable[..., object]:
@@ -60,28 +89,21 @@ def command() -> None:
 
 
 @command.command(cls=ReportCommand, report=CreatedEnvironment)
-@click.argument("recipe")
-@click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path, file_okay=False))
+@click.argument("place", metavar="RECIPE")
+@click.argument("folder", metavar="[DIR]", required=False, type=FOLDER_PATH)
 @_choosing
-@click.option("--toolkit", metavar="DIR", help="Root folder of the GPU toolkit; detected by default.")
-@click.option("--upgrade", is_flag=True, help="Resolve conda packages again instead of using the lock.")
-def create(
-    *,
-    recipe: str,
-    folder: Path | None,
-    variant: str | None,
-    stage: str | None,
-    environment: str | None,
-    toolkit: str | None,
-    upgrade: bool,
-) -> Reported:
+@click.option(
+    "--toolkit", metavar="DIR", help="Root folder of the GPU toolkit, such as /opt/rocm; detected by default."
+)
+@click.option("--upgrade", is_flag=True, help="Choose the newest conda packages again, instead of those in the lock.")
+def create(*, wanted: EnvironmentRequest, folder: Path | None, toolkit: str | None, upgrade: bool) -> Reported:
     """Create an environment for a recipe's variant, replacing any earlier one.
 
     DIR is .axletree/env/NAME-VARIANT by default.
     """
     chosen = settings()
     created = environments.create(
-        EnvironmentRequest(recipe=recipe, variant=variant, stage=stage, environment=environment),
+        wanted,
         folder,
         store=open_store(chosen),
         settings=chosen,
@@ -97,15 +119,13 @@ def create(
 @click.argument("place", metavar="[DIR|RECIPE]", required=False)
 @_choosing
 @_shell_option
-def activate(
-    *, place: str | None, variant: str | None, stage: str | None, environment: str | None, shell: str | None
-) -> Reported:
+def activate(*, wanted: EnvironmentRequest, shell: str | None) -> Reported:
     """Print shell code that activates an environment: eval "$(axletree env activate ...)".
 
     In fish: axletree env activate ... --shell fish | source
     """
     environ = {name: value for name, value in os.environ.items() if name != ENV}
-    activation = _find(place, variant, stage, environment, environ=environ).activation
+    activation = _find(wanted, environ).activation
     return Reported(activation, lambda: os.fsencode(activation_text(activation, _shell(shell))))
 
 
@@ -138,14 +158,7 @@ class _Behind(click.Command):
 @click.argument("place", metavar="[DIR|RECIPE] -- COMMAND...", required=False)
 @_choosing
 @click.pass_context
-def run(
-    ctx: click.Context,
-    *,
-    place: str | None,
-    variant: str | None,
-    stage: str | None,
-    environment: str | None,
-) -> None:
+def run(ctx: click.Context, *, wanted: EnvironmentRequest) -> None:
     """Run a command in an environment, and exit with its exit code: env run [DIR|RECIPE] -- COMMAND."""
     argv: tuple[str, ...] = ctx.meta.get(_BEHIND, ())
     if not argv:
@@ -153,7 +166,7 @@ def run(
     if not argv[0]:
         click.echo("axletree: '' is not a program name", err=True)
         sys.exit(_NOT_FOUND)
-    description = _find(place, variant, stage, environment)
+    description = _find(wanted, os.environ)
     variables = environments.variables(description, os.environ)
     sys.stdout.flush()
     try:
@@ -166,26 +179,19 @@ def run(
 @command.command(cls=ReportCommand, report=VerifiedEnvironment)
 @click.argument("place", metavar="[DIR|RECIPE]", required=False)
 @_choosing
-@click.option("--system", is_flag=True, help="Check this shell without an environment.")
+@click.option("--system", is_flag=True, help="Check the compilers on this shell's PATH instead of an environment's.")
 @click.option("--compiler", "compilers", metavar="NAME", multiple=True, help="Check only this compiler. Repeatable.")
-@click.option("--all", "everything", is_flag=True, help="Show every folder, header and library.")
-def verify(
-    *,
-    place: str | None,
-    variant: str | None,
-    stage: str | None,
-    environment: str | None,
-    system: bool,
-    compilers: tuple[str, ...],
-    everything: bool,
-) -> Reported:
+@click.option(
+    "--all", "everything", is_flag=True, help="Show all folders, headers and libraries, not only unexpected ones."
+)
+def verify(*, wanted: EnvironmentRequest, system: bool, compilers: tuple[str, ...], everything: bool) -> Reported:
     """Verify the search order: compile, link and run a probe with each compiler, and check which files it uses.
 
     The exit code is 1 if a compiler uses a file from outside the environment, or if a probe fails.
     """
-    if system and place is not None:
-        raise UsageError(f"--system checks without an environment, so {place} cannot be given")
-    description = None if system else _find(place, variant, stage, environment)
+    if system and wanted.recipe:
+        raise UsageError(f"--system checks without an environment, so {wanted.recipe} cannot be given")
+    description = None if system else _find(wanted, os.environ)
     report = environments.verify(
         description,
         os.environ,
@@ -202,35 +208,30 @@ def verify(
 @command.command(cls=ReportCommand, report=ExportedEnvironment)
 @click.argument("place", metavar="[DIR|RECIPE]", required=False)
 @_choosing
-@click.option("--format", "form", type=click.Choice(FORMATS), default=FORMATS[0], show_default=True)
-@click.option("--unlocked", is_flag=True, help="Print the recipe's requirements instead of the installed versions.")
-def export(
-    *,
-    place: str | None,
-    variant: str | None,
-    stage: str | None,
-    environment: str | None,
-    form: str,
-    unlocked: bool,
-) -> Reported:
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default=FORMATS[0],
+    show_default=True,
+    help="Format of the file to print.",
+)
+@click.option(
+    "--unlocked",
+    is_flag=True,
+    help="Print the requirements that the recipe states, instead of the installed versions.",
+)
+def export(*, wanted: EnvironmentRequest, form: str, unlocked: bool) -> Reported:
     """Print the environment as a conda or pixi file."""
-    description = _find(place, variant, stage, environment)
+    description = _find(wanted, os.environ)
     exported = environments.export(description, cast("Format", form), locked=not unlocked)
     return Reported(exported, lambda: os.fsencode(exported.text))
 
 
-def _find(
-    place: str | None,
-    variant: str | None,
-    stage: str | None,
-    environment: str | None,
-    *,
-    environ: dict[str, str] | None = None,
-) -> Description:
-    wanted = EnvironmentRequest(recipe=place or "", variant=variant, stage=stage, environment=environment)
-    if place is None and (variant or stage or environment):
-        raise UsageError("-v, --stage and --environment need a recipe")
-    return environments.find(place, wanted, os.environ if environ is None else environ)
+def _find(wanted: EnvironmentRequest, environ: Mapping[str, str]) -> Description:
+    if not wanted.recipe and (wanted.sets or wanted.variant or wanted.stage or wanted.environment):
+        raise UsageError("--set, -v, --stage and --environment need a recipe")
+    return environments.find(wanted.recipe or None, wanted, environ)
 
 
 def _shell(given: str | None) -> Shell:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from axletree.app.lock import LockContext
 from axletree.app.start import Started, Wanted, draft, write_recipe
 from axletree.cli.notes import say_aside
-from axletree.cli.opening import settings
+from axletree.cli.opening import lock_context, settings
+from axletree.cli.recipe_options import find_links_option, index_url_option
 from axletree.cli.reporting import ReportCommand, Reported
-from axletree.store.layout import StoreLayout
 from axletree.view.tables import printable
 
 if TYPE_CHECKING:
@@ -29,52 +27,48 @@ def start_options(command: _Command) -> _Command:
             click.argument("target", default="."),
             click.option("--torch", metavar="VERSION", help="Version of PyTorch to compile against."),
             click.option(
-                "--gpu", metavar="GPU", help="GPU platform of that PyTorch: cpu (the default), cu130, rocm7.1."
+                "--gpu",
+                metavar="GPU",
+                help="GPU platform that PyTorch was built for, such as cpu (the default), cu130 or rocm7.1.",
             ),
             click.option(
                 "--python", "pythons", metavar="VERSIONS", help="Python versions to build for, such as 3.11,3.12."
             ),
-            click.option("--offline", is_flag=True, help="Do not use the network; missing files are errors."),
             click.option(
-                "--find-links",
-                multiple=True,
-                metavar="PLACE",
-                help="Folder or page with wheels, searched before the index.",
+                "--portable",
+                is_flag=True,
+                help="Compile with Zig for glibc 2.17, so that the wheels also work on old systems (C and C++ only).",
             ),
-            click.option("--index-url", metavar="URL", help="Package index to use instead of the configured one."),
+            click.option("--offline", is_flag=True, help="Do not use the network; fail if a file is missing."),
+            find_links_option,
+            index_url_option,
         ]
     ):
         command = option(command)
     return command
 
 
-def context(**options: Any) -> LockContext:
-    """What is needed of this machine; options are those of the command that are settings too."""
-    chosen = settings(**options)
-    return LockContext(
-        environ=os.environ,
-        home=Path.home(),
-        cwd=Path.cwd(),
-        settings=chosen,
-        cache=StoreLayout(Path(chosen.store)).cache,
-    )
-
-
-def wanted_of(target: str, torch: str | None, gpu: str | None, pythons: str | None) -> Wanted:
+def wanted_of(target: str, torch: str | None, gpu: str | None, pythons: str | None, *, portable: bool) -> Wanted:
     """What the options ask for."""
     versions = tuple(version.strip() for version in (pythons or "").split(",") if version.strip())
-    return Wanted(target=target, torch=torch, gpu=gpu, pythons=versions)
+    return Wanted(target=target, torch=torch, gpu=gpu, pythons=versions, portable=portable)
 
 
 @click.command(cls=ReportCommand, report=Started)
 @start_options
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="File to write; NAME.toml by default.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="File to write; by default NAME.toml, or NAME-wheel.toml if the current folder has a package called NAME.",
+)
 def command(
     *,
     target: str,
     torch: str | None,
     gpu: str | None,
     pythons: str | None,
+    portable: bool,
     offline: bool,
     find_links: tuple[str, ...],
     index_url: str | None,
@@ -86,17 +80,28 @@ def command(
     address of a git repository. The project is read, never run. Existing files are never overwritten.
     """
     started = draft(
-        wanted_of(target, torch, gpu, pythons),
-        context(offline=offline, find_links=find_links, index_url=index_url),
-        place=lambda name: out or Path(f"{name}.toml"),
+        wanted_of(target, torch, gpu, pythons, portable=portable),
+        lock_context(settings(offline=offline, find_links=find_links, index_url=index_url)),
+        place=lambda name: out or _place(name),
         note=say_aside,
     )
     write_recipe(started, Path(started.recipe))
     return Reported(started, lambda: _lines(started))
 
 
+def _place(name: str) -> Path:
+    """The recipe's file; its locks get a folder with its stem, which must not be a package of the project."""
+    if not (Path(name) / "__init__.py").exists():
+        return Path(f"{name}.toml")
+    place = Path(f"{name}-wheel.toml")
+    say_aside(f"note: {name}/ is a Python package, so the recipe is {place}, and its locks go to {place.stem}/")
+    return place
+
+
 def _lines(started: Started) -> Iterator[str]:
     yield f"{started.recipe}: {started.name} {started.version}"
+    for sentence in started.project.notices:
+        yield printable(f"note: {sentence}")
     for sentence in started.unknown:
         yield printable(f"not known: {sentence}")
     yield f"next: axletree lock {started.recipe}"

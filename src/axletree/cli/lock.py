@@ -4,71 +4,84 @@ from __future__ import annotations
 
 import os
 import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from axletree.app.lock import LockContext, LockedFile, LockedRecipe, lock_recipe
+from axletree.app.lock import lock_recipe
+from axletree.app.lock_changes import LockedFile, LockedRecipe, PartlyLockedError
 from axletree.cli.notes import say_aside
-from axletree.cli.opening import settings
+from axletree.cli.opening import lock_context, settings
+from axletree.cli.recipe_options import find_links_option, index_url_option, set_option, skip_option, variant_option
 from axletree.cli.reporting import ReportCommand, Reported
-from axletree.core.units import format_bytes, plural
-from axletree.store.layout import StoreLayout
+from axletree.core.units import format_bytes, plural, some_of
 from axletree.view.tables import render_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from axletree.app.lock import LockedFile
+    from axletree.app.lock_changes import LockedFile
+
+_SHOWN = 6
 
 
 @click.command(cls=ReportCommand, report=LockedRecipe)
 @click.argument("recipe")
-@click.option("-v", "--variant", "patterns", multiple=True, metavar="PATTERN", help="Only variants that match PATTERN.")
-@click.option("--skip", multiple=True, metavar="PATTERN", help="Skip variants that match PATTERN.")
+@set_option
+@variant_option
+@skip_option
 @click.option("--upgrade", is_flag=True, help="Choose the newest matching versions instead of keeping the locked ones.")
-@click.option("--find-links", multiple=True, metavar="PLACE", help="Folder or page with wheels. Repeatable.")
-@click.option("--index-url", metavar="URL", help="Package index to use instead of the configured one.")
+@click.option("--source", is_flag=True, help="Lock only the source, and the defaults that are read from it.")
+@click.option("--offline", is_flag=True, help="Do not use the network; use only caches and folders on this machine.")
+@find_links_option
+@index_url_option
 def command(
     *,
     recipe: str,
+    sets: tuple[str, ...],
     patterns: tuple[str, ...],
     skip: tuple[str, ...],
     upgrade: bool,
+    source: bool,
+    offline: bool,
     find_links: tuple[str, ...],
     index_url: str | None,
 ) -> Reported:
     """Resolve a recipe's source and environments, and pin them by hash."""
-    chosen = settings(find_links=find_links, index_url=index_url)
-    surroundings = LockContext(
-        environ=os.environ,
-        home=Path.home(),
-        cwd=Path.cwd(),
-        settings=chosen,
-        cache=StoreLayout(Path(chosen.store)).cache,
-    )
-    files = lock_recipe(
-        recipe,
-        surroundings,
-        patterns=patterns,
-        skip=skip,
-        upgrade=upgrade,
-        note=say_aside,
-    )
-    return Reported(LockedRecipe(files=files), lambda: _lines(files))
+    chosen = settings(offline=offline, find_links=find_links, index_url=index_url)
+    try:
+        files = lock_recipe(
+            recipe,
+            lock_context(chosen),
+            sets=sets,
+            patterns=patterns,
+            skip=skip,
+            upgrade=upgrade,
+            only_source=source,
+            note=say_aside,
+        )
+    except PartlyLockedError as error:
+        locked = error.locked
+        return Reported(locked, lambda: _lines(locked), error=error)
+    report = LockedRecipe(files=files)
+    return Reported(report, lambda: _lines(report))
 
 
-def _lines(files: Sequence[LockedFile]) -> Iterator[str]:
-    yield render_table(["", "Lock", "Pins", "Download"], [_row(file) for file in files], width=_width(), right=[3])
+def _lines(report: LockedRecipe) -> Iterator[str]:
+    files = report.files
+    if files:
+        yield render_table(["", "Lock", "Pins", "Download"], [_row(file) for file in files], width=_width(), right=[3])
     written = sum(file.outcome == "written" for file in files)
-    yield f"{plural(len(files), 'lock')}, {written} written"
+    yield f"{plural(len(files), 'lock')}, {written} written" if files else "nothing was locked"
+    if report.missing:
+        yield f"not locked yet: {some_of(report.missing, _SHOWN)}"
 
 
 def _row(file: LockedFile) -> list[str]:
-    pins = file.what if file.packages == 1 else plural(file.packages, "wheel")
+    pins = plural(file.packages, "wheel") if file.of_environment else file.what
     size = "unknown" if file.size is None else format_bytes(file.size)
-    return [file.outcome, os.path.relpath(file.path), pins, size]
+    path = os.path.relpath(file.path)
+    return [file.outcome, file.path if path.startswith(os.pardir) else path, pins, size]
 
 
 def _width() -> int:

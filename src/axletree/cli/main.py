@@ -11,69 +11,63 @@ import importlib
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING
+from contextlib import redirect_stderr, suppress
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from axletree import __version__
 from axletree.core.errors import AxletreeError
+from axletree.core.near import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-COMMANDS: dict[str, tuple[str, str]] = {
-    "audit": ("audit", "Check wheels: tags, RECORD, needed libraries, minimum platform, RPATH, GPU code."),
-    "build": ("build", "Build, audit, index, install and test a recipe's variants."),
-    "check": ("check", "Validate recipes and report all their errors at once."),
-    "clean": ("clean", "Show or remove what builds and hipify left behind in a source tree."),
-    "cmake-cache": ("cmake_cache", "Show, edit and check the cache of a configured CMake tree."),
-    "dev": ("dev", "Make a source tree editable: what you edit and rebuild is what Python imports."),
-    "diagnose": ("diagnose", "Find the root cause of failures in logs, and suggest a fix."),
-    "doctor": ("doctor", "Check whether this host can build and run a recipe's variants, and suggest fixes."),
-    "drift": ("drift", "Compare a recipe's dependencies with upstream's and with what channels offer."),
-    "edit-elf": ("edit_elf", "Change the search path, SONAME and needed libraries of an ELF file."),
-    "env": ("env", "Create, activate and verify environments with the search order that a variant needs."),
-    "facts": ("facts", "Print all facts of this host that builds depend on."),
-    "init": ("init", "Write a recipe for a project from an sdist, an archive, a folder or a git repository."),
-    "ledger": (
-        "ledger",
-        "Show the state of each variant of a recipe: done, failed, interrupted, stale, never built.",
-    ),
-    "lock": ("lock", "Resolve a recipe's source and environments, and pin them by hash."),
-    "matrix": ("matrix", "List a recipe's variants."),
-    "pack": ("pack", "Pack a folder created by unpack into a wheel."),
-    "plan": ("plan", "Show the stages of a build: what is shared, cached or run again, and why."),
-    "rebuild": ("rebuild", "Rebuild what changed in an editable source tree: the current one, or DIR."),
-    "recipes": ("recipes", "List the recipes that ship with Axletree."),
-    "repair": (
-        "repair",
-        "Copy missing libraries into wheels, except those that other distributions provide, and retag them.",
-    ),
-    "retag": ("retag", "Change the tags, build tag or local version of wheels."),
-    "rules": ("rules", "List the audit, build and doctor rules, or explain the rules you name."),
-    "run-stage": ("run_stage", "Run one stage from its request in the store."),
-    "schema": (
-        "schema",
-        "Print the JSON schema of recipes, data files, SDK manifests, events or reports.",
-    ),
-    "sdk": ("sdk", "Build Python packages from an SDK's install tree, such as ROCm's."),
-    "settings": (
-        "settings",
-        "Show the settings, each with the file, variable or default that its value comes from.",
-    ),
-    "shell": ("shell", "Open a shell in a stage's folder and environment, or run a command there."),
-    "sizes": ("sizes", "Show what takes up space: by folder, ELF section and GPU architecture."),
-    "source": ("source", "Clone or update a recipe's git repositories."),
-    "split": ("split", "Split a wheel into several distributions that install together."),
-    "store": ("store", "Maintain the store: verify, gc, du."),
-    "thin": ("thin", "Remove the code for unwanted GPUs from a wheel's libraries."),
-    "unpack": ("unpack", "Unpack wheels and check them against their RECORD."),
-    "wheel": ("wheel", "Build wheels of a project: init, lock and build in one step."),
+COMMANDS: dict[str, str] = {
+    "audit": "Check wheels: tags, RECORD, needed libraries, minimum platform, RPATH and GPU code.",
+    "build": "Build, audit, index, install and test a recipe's variants.",
+    "check": "Validate recipes and report all their errors at once.",
+    "clean": "Show or remove what builds and hipify left behind in a source tree.",
+    "cmake-cache": "Show, edit and check the cache of a configured CMake tree.",
+    "completion": "Print the script that completes axletree's commands, options and recipes in a shell.",
+    "dev": "Install a source tree in editable mode, so that Python imports what you edit and rebuild.",
+    "diagnose": "Find the root cause of failures in logs, and suggest a fix.",
+    "doctor": "Check whether this host can build and run a recipe's variants, and suggest fixes.",
+    "drift": "Compare a recipe's dependencies with upstream's and with the versions that channels offer.",
+    "edit-elf": "Change the search path, SONAME, needed libraries and interpreter of an ELF file.",
+    "env": "Create, activate and verify environments with the search order that a variant needs.",
+    "facts": "Print all facts about this host that builds depend on.",
+    "image": "Make and manage images: the root file systems that stages run in.",
+    "init": "Write a recipe for a project from an sdist, an archive, a folder or a git repository.",
+    "ledger": "Show the state of each variant of a recipe: done, failed, interrupted, stale or never built.",
+    "lock": "Resolve a recipe's source and environments, and pin them by hash.",
+    "matrix": "List a recipe's variants.",
+    "pack": "Create a wheel from a folder that `axletree unpack` created.",
+    "plan": "Show the stages of a build: what is shared, cached or run again, and why.",
+    "rebuild": "Rebuild what changed in an editable source tree: the current one, or DIR.",
+    "recipes": "List the recipes that ship with Axletree.",
+    "repair": "Copy missing libraries into wheels, unless another distribution provides them, and retag the wheels.",
+    "retag": "Change the tags, build tag or local version of wheels.",
+    "rules": "List the audit, build and doctor rules, or explain the rules you name.",
+    "run-stage": "Run a single stage again, as an earlier build recorded it in the store.",
+    "schema": "Print the JSON schema of recipes, data files, SDK manifests, events or reports.",
+    "sdk": "Build Python packages from an SDK's install tree, such as ROCm's.",
+    "settings": "Show all settings, and the file, variable or default that each value comes from.",
+    "shell": "Open a shell in a stage's folder and environment, or run a command there.",
+    "sizes": "Show what takes up space: by folder, ELF section and GPU architecture.",
+    "source": "Clone or update a recipe's git repositories.",
+    "split": "Split a wheel into several distributions that install together.",
+    "store": "Maintain the store: verify, gc, du.",
+    "thin": "Remove the code for unwanted GPUs from a wheel's libraries.",
+    "unpack": "Unpack wheels and check them against their RECORD.",
+    "wheel": "Build wheels of a project: init, lock and build in one step.",
 }
-"""Command -> module in ``axletree.cli``, one-line help."""
+"""Command -> one-line help. :func:`load` has the command itself."""
 MOVED: dict[tuple[str, ...], str] = {("dev", "rebuild"): "rebuild"}
 """What was called otherwise in earlier versions -> its command."""
 
+COMPLETE = "_AXLETREE_COMPLETE"
+"""Variable by which a shell's completion script asks what may come next."""
 _COLOR, _WORDS = "axletree.color", "axletree.words"
 _FORCING = ("FORCE_COLOR", "CLICOLOR_FORCE")
 _WITHOUT_NOTES = frozenset({"run-stage", "shell"})
@@ -83,6 +77,12 @@ _REFUSALS = frozenset(
     {errno.EACCES, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENAMETOOLONG, errno.ENOSPC, errno.EPERM, errno.EROFS}
 )
 """What a machine may refuse anywhere; any other error of the system is a fault of ours, and shows where."""
+
+
+def load(name: str) -> click.Command:
+    """A command, from the module in ``axletree.cli`` that is called as it."""
+    command: click.Command = importlib.import_module(f"axletree.cli.{name.replace('-', '_')}").command
+    return command
 
 
 class LazyGroup(click.Group):
@@ -105,13 +105,15 @@ class LazyGroup(click.Group):
         """Import the module of a command and return its ``command``."""
         if cmd_name not in COMMANDS:
             return super().get_command(ctx, cmd_name)
-        module = importlib.import_module(f"axletree.cli.{COMMANDS[cmd_name][0]}")
-        command: click.Command = module.command
-        return command
+        if COMPLETE in os.environ:
+            from axletree.cli.outline import outlined  # noqa: PLC0415 (start-up time)
+
+            return outlined(cmd_name)
+        return load(cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the table of commands from :data:`COMMANDS`."""
-        visible = [(name, COMMANDS[name][1]) for name in self.list_commands(ctx) if name in COMMANDS]
+        visible = [(name, COMMANDS[name]) for name in self.list_commands(ctx) if name in COMMANDS]
         with formatter.section("Commands"):
             formatter.write_dl(visible)
 
@@ -123,10 +125,8 @@ class LazyGroup(click.Group):
         if (new := MOVED.get(tuple(args[:2]))) is not None:
             ctx.fail(f"{' '.join(args[:2])!r} is now a separate command: axletree {' '.join([new, *args[2:]])}")
         if name not in COMMANDS and not name.startswith("-"):
-            import difflib  # noqa: PLC0415 (only on this error path: start-up time)
-
-            near = difflib.get_close_matches(name, COMMANDS, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
+            near = nearest(name, COMMANDS)
+            hint = f" Did you mean {near!r}?" if near else ""
             ctx.fail(f"No such command {name!r}.{hint}")
         return super().resolve_command(ctx, args)
 
@@ -139,7 +139,7 @@ class LazyGroup(click.Group):
     type=click.Choice(["auto", "always", "never"]),
     default="auto",
     show_default=True,
-    help="Use colors on stdout and stderr; auto uses them on terminals.",
+    help="Whether to use colors on stdout and stderr; auto uses them only on terminals.",
 )
 @click.pass_context
 def cli(ctx: click.Context, *, quiet: bool, color: str) -> None:
@@ -175,6 +175,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Entry point: run the command line and exit with the code that design names for the outcome."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # cancelled is cancelled, whoever asks for it
     chosen: dict[str, bool | None] = {}
+    if COMPLETE in os.environ:
+        _complete()
     try:
         code = cli.main(args=argv, prog_name="axletree", standalone_mode=False, obj=chosen)
     except AxletreeError as error:
@@ -193,6 +195,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         _tell(f"{place}{error.strerror}", chosen)
         sys.exit(3)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _complete() -> NoReturn:
+    """Answer a shell's completion script; a fault is no text in the middle of somebody's command line."""
+    with suppress(Exception), open(os.devnull, "w", encoding="utf-8") as nothing, redirect_stderr(nothing):  # noqa: PTH123
+        cli.main(prog_name="axletree", complete_var=COMPLETE)
+    sys.exit(0)
 
 
 def _tell(error: str, chosen: Mapping[str, bool | None]) -> None:

@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
-import shutil
-
 import click
 import msgspec
 
 from axletree.app.matrix import MatrixReport, list_variants
-from axletree.cli.reporting import ReportCommand, Reported, wants_json
+from axletree.cli.recipe_options import gpu_option, set_option, skip_option, variant_option
+from axletree.cli.reporting import ReportCommand, Reported, terminal_width, wants_json
 from axletree.view.presets import preset_text
 from axletree.view.tables import render_table
 
 
 @click.command(cls=ReportCommand, report=MatrixReport)
 @click.argument("recipe")
-@click.option(
-    "-v",
-    "--variant",
-    "patterns",
-    metavar="PATTERN",
-    multiple=True,
-    help="Only variants whose id matches, such as 'py311-*'. Repeatable.",
-)
-@click.option("--skip", metavar="PATTERN", multiple=True, help="Skip variants whose id matches. Repeatable.")
-@click.option("--gpu", metavar="GPU", help="Only variants for this GPU: cpu, cu126, 12.6, rocm7.1, xpu.")
+@set_option
+@variant_option
+@skip_option
+@gpu_option
 @click.option(
     "--preset",
     metavar="NAME",
-    help="Instead, count the configurations, variants and packages of one of the recipe's presets.",
+    help="Count the configurations, variants and packages of this preset instead of listing variants.",
 )
 @click.option("--github", is_flag=True, help='Print one line, {"include": [...]}, for the matrix of a CI job.')
 def command(
     recipe: str,
+    sets: tuple[str, ...],
     patterns: tuple[str, ...],
     skip: tuple[str, ...],
     *,
@@ -45,7 +39,7 @@ def command(
         raise click.UsageError(f"{'--json' if wants_json() else '--preset'} and --github cannot be combined")
     if gpu is not None and preset is not None:
         raise click.UsageError("--gpu selects the recipe's own variants; use --variant for those of a preset")
-    report = list_variants(recipe, patterns=patterns, skip=skip, gpu=gpu, preset=preset)
+    report = list_variants(recipe, sets=sets, patterns=patterns, skip=skip, gpu=gpu, preset=preset)
     return Reported(report, lambda: _for_github(report) if github else _text(report))
 
 
@@ -55,7 +49,7 @@ def _for_github(report: MatrixReport) -> str:
 
 
 def _text(report: MatrixReport) -> str:
-    width = shutil.get_terminal_size().columns
+    width = terminal_width()
     if report.preset is not None:
         return preset_text(report.preset, width=width)
     rows = [[variant.id, *variant.values.values()] for variant in report.variants]

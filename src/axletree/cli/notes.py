@@ -47,7 +47,7 @@ class Heartbeat:
             return
         self._spoke = now
         what = f": {self._what}" if self._what else ""
-        self._say(f"still {self._name}{what}, {format_duration(now - self._began)}")
+        self._say(f"still running {self._name}{what}, {format_duration(now - self._began)}")
 
 
 class _Speech:

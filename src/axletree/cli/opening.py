@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from axletree.app.lock_context import LockContext
 from axletree.core.errors import HostError
 from axletree.host.settings import load_settings
 from axletree.recipe.settings import from_options
@@ -31,6 +32,17 @@ def loaded(**options: Any) -> Loaded:
 def settings(**options: Any) -> Settings:
     """The settings of this call: see :func:`loaded`."""
     return loaded(**options).settings
+
+
+def lock_context(chosen: Settings) -> LockContext:
+    """What locking needs of this machine."""
+    return LockContext(
+        environ=os.environ,
+        home=Path.home(),
+        cwd=Path.cwd(),
+        settings=chosen,
+        store=Path(chosen.store),
+    )
 
 
 def open_store(chosen: Settings | None = None) -> Store:

@@ -12,6 +12,7 @@ from axletree.app.epoch import source_date_epoch
 from axletree.app.pack import PackedFolder, pack
 from axletree.binary.zip.deflate import LEVEL
 from axletree.cli.notes import say_aside
+from axletree.cli.options import FILE, FOLDER, PATH, threads_option
 from axletree.cli.reporting import ReportCommand, Reported
 from axletree.core.units import format_bytes, plural
 
@@ -20,39 +21,30 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=ReportCommand, report=PackedFolder)
-@click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR")
+@click.argument("folder", type=FOLDER, metavar="DIR")
+@click.option("--out", type=PATH, default=Path(), help="Folder to write the wheel to; the current folder by default.")
 @click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    default=Path(),
-    help="Folder for the wheel; the current folder by default.",
-)
-@click.option(
-    "--build", metavar="TAG", help="Build tag, which starts with a digit; '' for none. By default, the one in WHEEL."
+    "--build",
+    metavar="TAG",
+    help="Build tag, which must start with a digit; '' for none. By default, the one in the folder's WHEEL file.",
 )
 @click.option(
     "--level",
     type=click.IntRange(0, 9),
     default=LEVEL,
     show_default=True,
-    help="Compression level: 0 stores, 9 is smallest.",
+    help="Compression level, from 0 (no compression) to 9 (smallest file).",
 )
-@click.option(
-    "--threads",
-    type=click.IntRange(1, 64),
-    default=lambda: min(64, len(os.sched_getaffinity(0))),
-    show_default="all cores",
-    help="Number of compression threads. The wheel does not depend on it.",
-)
+@threads_option("the wheel")
 @click.option(
     "--from",
     "older",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    type=FILE,
     metavar="WHEEL",
-    help="Wheel to copy unchanged members from without recompressing them.",
+    help="Earlier wheel to copy unchanged files from, instead of compressing them again.",
 )
 def command(folder: Path, out: Path, build: str | None, level: int, threads: int, older: Path | None) -> Reported:
-    """Pack a folder created by unpack into a wheel.
+    """Create a wheel from a folder that `axletree unpack` created.
 
     METADATA and WHEEL in its *.dist-info determine the wheel's file name; RECORD is rewritten. The same content
     always produces the same bytes; SOURCE_DATE_EPOCH sets the date of the members. Prints the path of the wheel.

@@ -10,18 +10,15 @@ import click
 
 from axletree.app.dev import Developed, rebuild
 from axletree.cli.dev import bring_up
+from axletree.cli.options import FOLDER_PATH
 from axletree.cli.reporting import ReportCommand
 
 if TYPE_CHECKING:
     from axletree.cli.reporting import Reported
 
 
-@click.command(
-    cls=ReportCommand,
-    report=Developed,
-    help="Rebuild what changed in an editable source tree: the current one, or DIR.",
-)
-@click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path, file_okay=False))
+@click.command(cls=ReportCommand, report=Developed)
+@click.argument("folder", metavar="[DIR]", required=False, type=FOLDER_PATH)
 def command(*, folder: Path | None) -> Reported:
-    """Rebuild; exit 0 when the tree is up to date, otherwise with the exit code of what failed."""
+    """Rebuild what changed in an editable source tree: the current one, or DIR."""
     return bring_up(partial(rebuild, folder or Path()))

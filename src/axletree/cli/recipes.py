@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
-
 import click
 
 from axletree.app.recipes import ShippedRecipes, list_recipes
-from axletree.cli.reporting import ReportCommand, Reported
+from axletree.cli.reporting import ReportCommand, Reported, terminal_width
 from axletree.view.tables import render_table
 
 
@@ -20,5 +18,5 @@ def command() -> Reported:
 
 def _table(report: ShippedRecipes) -> str:
     cells = [[row.name, row.version, str(row.variants), row.summary] for row in report.recipes]
-    width = shutil.get_terminal_size().columns
+    width = terminal_width()
     return render_table(["Name", "Version", "Variants", "Summary"], cells, width=width, right=[2])

@@ -10,6 +10,7 @@ import click
 
 from axletree.app.epoch import source_date_epoch
 from axletree.app.repair import RepairedWheels, repair_wheel
+from axletree.cli.options import FOLDER, PATH, wheels_argument
 from axletree.cli.reporting import ReportCommand, Reported, until_error
 from axletree.core.errors import UsageError
 from axletree.core.units import format_bytes, parse_size, plural
@@ -22,33 +23,25 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=ReportCommand, report=RepairedWheels)
-@click.argument(
-    "wheels",
-    nargs=-1,
-    required=True,
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    metavar="WHEEL...",
-)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    default=Path("wheelhouse"),
-    show_default=True,
-    help="Folder for the results.",
-)
+@wheels_argument
+@click.option("--out", type=PATH, default=Path("wheelhouse"), show_default=True, help="Folder to write the results to.")
 @click.option(
     "--policy",
     metavar="TAG",
-    help="Platform tag to aim for, such as manylinux_2_28; the lowest possible tag by default.",
+    help="Platform tag to give the wheels, such as manylinux_2_28; the lowest possible tag by default.",
 )
 @click.option(
     "--library-path",
     multiple=True,
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    type=FOLDER,
     help="Folder to search for libraries before the system folders. Repeatable.",
 )
 @click.option(
-    "--max-graft", default="64 MB", show_default=True, metavar="SIZE", help="Size limit for copied libraries."
+    "--max-graft",
+    default="64 MB",
+    show_default=True,
+    metavar="SIZE",
+    help="Fail if a library to copy is larger than SIZE.",
 )
 def command(
     wheels: tuple[Path, ...],
@@ -57,7 +50,7 @@ def command(
     library_path: tuple[Path, ...],
     max_graft: str,
 ) -> Reported:
-    """Copy missing libraries into wheels, except those that other distributions provide, and retag them.
+    """Copy missing libraries into wheels, unless another distribution provides them, and retag the wheels.
 
     Libraries of torch, NVIDIA, ROCm and drivers are never copied: the distribution that owns them provides them. Each
     copied library gets a name that contains its digest; the bill of materials records where it came from.
@@ -87,7 +80,7 @@ def _lines(result: RepairedWheel) -> Iterator[str]:
         source = f" ({library.package} {library.version})" if library.package else ""
         yield f"  copied {library.origin}{source}, {format_bytes(library.size)}, to {printable(library.path)}"
     for left in result.left:
-        note = "" if left.declared else click.style("; the wheel does not require it", fg="yellow")
+        note = "" if left.declared else click.style(f"; the wheel does not require {left.owner}", fg="yellow")
         yield f"  not copied: {printable(left.soname)}, which {left.owner} provides{note}"
     if result.relinked:
         files = printable(", ".join(result.relinked[:5]))
@@ -95,5 +88,5 @@ def _lines(result: RepairedWheel) -> Iterator[str]:
     if result.platform != result.before:
         yield f"  tag: {result.before} -> {result.platform}"
     if not result.grafts:
-        yield "  nothing was missing"
+        yield "  no libraries were missing"
     yield f"  wrote {result.path}, {format_bytes(result.size)}"

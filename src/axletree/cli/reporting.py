@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -74,6 +75,13 @@ class ReportCommand(click.Command):
 def wants_json() -> bool:
     """Whether the running command was called with ``--json``; for those that say something while they work."""
     return bool(click.get_current_context().meta.get(_WANTED))
+
+
+def terminal_width(default: int = 80, *, most: int = sys.maxsize) -> int:
+    """Columns of the terminal, at most so many; where there is no terminal, the default."""
+    import shutil  # noqa: PLC0415 (start-up time: only who prints a table needs it)
+
+    return min(shutil.get_terminal_size((default, 24)).columns, most)
 
 
 def until_error(

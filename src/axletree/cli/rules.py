@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import textwrap
 from typing import TYPE_CHECKING
 
 import click
 
 from axletree.app.rules import ListedRules, find_rules
-from axletree.cli.reporting import ReportCommand, Reported
+from axletree.cli.reporting import ReportCommand, Reported, terminal_width
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +29,7 @@ def command(*, names: tuple[str, ...]) -> Reported:
 
 
 def _lines(found: ListedRules, names: tuple[str, ...]) -> Iterator[str]:
-    width = min(shutil.get_terminal_size().columns, 100)
+    width = terminal_width(most=100)
     for number, group in enumerate(found.groups):
         yield ("\n" if number else "") + click.style(group.title.replace("`", ""), bold=True)
         longest = max(len(listed.rule) for listed in group.rules)

@@ -16,20 +16,21 @@ from axletree.cli.reporting import ReportCommand, Reported, wants_json
 from axletree.core.events import Event, StageFinished
 from axletree.core.trees import is_digest
 from axletree.core.values import Key
+from axletree.host.contained import Surroundings
 from axletree.recipe.settings import Settings
 from axletree.view.jsonl import encode
 
 
-@click.command(
-    cls=ReportCommand,
-    report=StageRun,
-    help="Run one stage from its request in the store.\n\nThe key selects a request; a stage id, or RECIPE:ID, its "
-    "latest one. With --json, the stage's events come first, one a line; the report is the last line.",
-)
+@click.command(cls=ReportCommand, report=StageRun)
 @click.argument("key", metavar="KEY|STAGE")
 @click.option("--settings-from-stdin", "handed", is_flag=True, hidden=True)
-def command(*, key: str, handed: bool) -> Reported:
-    """Run a stage; exit 0 if it succeeds, 1 if it fails."""
+@click.option("--contained", hidden=True)
+def command(*, key: str, handed: bool, contained: str | None) -> Reported:
+    """Run a single stage again, as an earlier build recorded it in the store.
+
+    KEY selects a request; STAGE, a stage id or RECIPE:ID, selects the stage's latest request. With --json, prints one
+    event per line, and the report on the last line.
+    """
     as_json = wants_json()
 
     def emit(event: Event) -> None:
@@ -38,10 +39,12 @@ def command(*, key: str, handed: bool) -> Reported:
         elif isinstance(event, StageFinished):
             click.echo(f"{event.stage}: {event.status}{f': {event.message}' if event.message else ''}")
 
+    outside = None if contained is None else msgspec.json.decode(contained, type=Surroundings)
     chosen = _handed() if handed else settings()
     store = open_store(chosen)
     request = store.get_request(Key(key)) if is_digest(key) else find_request(store, key)
-    code = run_requested(request.key, store, emit=emit, settings=chosen, environ=dict(os.environ))
+    environ = dict(os.environ)
+    code = run_requested(request.key, store, emit=emit, settings=chosen, environ=environ, contained=outside)
     return Reported(StageRun(stage=request.stage, key=request.key, exit_code=code), lambda: (), code)
 
 

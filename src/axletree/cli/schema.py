@@ -33,7 +33,7 @@ def command(ctx: click.Context, what: str) -> None:
     """Print the JSON schema of recipes, data files, SDK manifests, events or reports.
 
     With the recipe schema, an editor completes keys and marks mistakes while you type. A report is what a
-    command prints with --json; the name of a command, such as "env verify", gives the schema of its report alone.
+    command prints with --json; specify a command, such as "env verify", to print only the schema of its report.
     """
     schema = _SCHEMAS[what]() if what in _SCHEMAS else _of_reports(ctx, what)
     click.echo(msgspec.json.format(msgspec.json.encode(schema), indent=2))

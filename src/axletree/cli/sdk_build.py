@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -14,13 +13,13 @@ from axletree.app.epoch import source_date_epoch
 from axletree.app.installing import offers_of
 from axletree.app.listings import LINKS_PAGE
 from axletree.app.sdk_build import SdkRequest, build_sdk
-from axletree.app.sdk_input import load_manifest, read_sdk_input
+from axletree.app.sdk_input import load_manifest
 from axletree.app.sdk_selector import sdist_root
 from axletree.binary.zip.deflate import LEVEL
 from axletree.cli.notes import say_aside
-from axletree.cli.opening import settings
+from axletree.cli.options import PATH, threads_option
 from axletree.cli.reporting import ReportCommand, Reported
-from axletree.cli.sdk_explain import input_options
+from axletree.cli.sdk_explain import input_options, read_input, table_width
 from axletree.report.sdk import SdkReport, Selector
 from axletree.view.sdk_build import built_text
 from axletree.view.sdk_install import at_install_lines, wheel_lines
@@ -28,19 +27,21 @@ from axletree.view.sdk_install import at_install_lines, wheel_lines
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_WIDEST = 120
-
 
 @click.command(name="build", cls=ReportCommand, report=SdkReport)
 @click.argument("manifest")
 @input_options
 @click.option(
-    "--out", type=click.Path(path_type=Path), default=Path("dist"), show_default=True, help="Index root for the wheels."
+    "--out",
+    type=PATH,
+    default=Path("dist"),
+    show_default=True,
+    help="Folder to write the wheels and their package index to.",
 )
-@click.option("--version", metavar="VERSION", help="Version of all packages, instead of the manifest's.")
+@click.option("--version", metavar="VERSION", help="Version to give all packages, instead of the manifest's.")
 @click.option("--target", "targets", metavar="GPU", multiple=True, help="Use only artifacts for this GPU. Repeatable.")
 @click.option(
-    "--family", "families", metavar="NAME", multiple=True, help="GPU family to build a package for. Repeatable."
+    "--family", "families", metavar="NAME", multiple=True, help="Build a package for this GPU family. Repeatable."
 )
 @click.option(
     "--selector",
@@ -48,8 +49,8 @@ _WIDEST = 120
     default="wheel",
     show_default=True,
     help=(
-        "Form of the selector: wheel, the same for all hosts; sdist, built on the host that installs it; or both, in "
-        "two indexes."
+        "Build the selector as a wheel (the same for all hosts), as an sdist (which chooses a GPU when it "
+        "is installed), or as both, in two indexes."
     ),
 )
 @click.option(
@@ -64,18 +65,9 @@ _WIDEST = 120
     show_default=True,
     help="Compression level, from 0 (no compression) to 9 (smallest files).",
 )
-@click.option(
-    "--threads",
-    type=click.IntRange(1, 64),
-    default=lambda: min(64, len(os.sched_getaffinity(0))),
-    show_default="all cores",
-    help="Number of compression threads. The wheels do not depend on it.",
-)
+@threads_option("the wheels")
 def build_command(
     manifest: str,
-    artifacts: Path | None,
-    debs: Path | None,
-    prefix: Path | None,
     out: Path,
     version: str | None,
     targets: tuple[str, ...],
@@ -84,6 +76,7 @@ def build_command(
     platform_tag: str | None,
     level: int,
     threads: int,
+    **folders: Path | None,
 ) -> Reported:
     """Build an SDK's Python packages: runtime, GPU and development packages, and the selector.
 
@@ -92,15 +85,7 @@ def build_command(
     members.
     """
     described = load_manifest(manifest, folder=Path.cwd())
-    read = read_sdk_input(
-        described,
-        store=Path(settings().store),
-        artifacts=artifacts,
-        debs=debs,
-        prefix=prefix,
-        targets=targets or None,
-        threads=threads,
-    )
+    read = read_input(described, folders, targets=targets, threads=threads)
     request = SdkRequest(
         version=version,
         families=families,
@@ -117,7 +102,7 @@ def build_command(
 
 def _text(report: SdkReport) -> str:
     install = list(_install_hints(report, Path(report.out).absolute()))
-    return built_text(report, install=install, width=min(shutil.get_terminal_size().columns, _WIDEST))
+    return built_text(report, install=install, width=table_width())
 
 
 def _install_hints(report: SdkReport, out: Path) -> Iterator[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -14,7 +13,8 @@ from axletree.app.sdk_explain import Explained, explain, ownership_report
 from axletree.app.sdk_input import load_manifest, read_sdk_input
 from axletree.app.sdk_versions import check_version_order
 from axletree.cli.opening import settings
-from axletree.cli.reporting import ReportCommand, Reported
+from axletree.cli.options import FOLDER
+from axletree.cli.reporting import ReportCommand, Reported, terminal_width
 from axletree.core.units import plural
 from axletree.package.sdk.versions import FORMS, ReleaseType, compute_version, framework_version, with_suffix
 from axletree.report.sdk import OwnershipReport, SdkVersions, VersionOrder
@@ -22,24 +22,44 @@ from axletree.view.sdk_ownership import answer_text, ownership_text
 from axletree.view.tables import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+    from axletree.app.sdk_input import SdkInput
     from axletree.package.sdk.manifest import Manifest
 
-_WIDEST = 120
 _ANSWERS = 20
+
+
+def table_width() -> int:
+    """Columns of a table: names of files are long, but not that long."""
+    return terminal_width(most=120)
 
 
 def input_options(command: Callable[..., object]) -> Callable[..., object]:
     """The options that say where an SDK lies."""
-    folder = click.Path(path_type=Path, exists=True, file_okay=False)
+    folder = FOLDER
     for option in (
-        click.option("--prefix", type=folder, metavar="DIR", help="An install prefix."),
-        click.option("--debs", type=folder, metavar="DIR", help="Debian packages."),
-        click.option("--artifacts", type=folder, metavar="DIR", help="TheRock's artifacts, as folders or archives."),
+        click.option(
+            "--prefix", type=folder, metavar="DIR", help="Read the SDK from this install prefix, such as /opt/rocm."
+        ),
+        click.option("--debs", type=folder, metavar="DIR", help="Read the SDK from the Debian packages in DIR."),
+        click.option(
+            "--artifacts",
+            type=folder,
+            metavar="DIR",
+            help="Read the SDK from TheRock artifacts (folders or archives) in DIR.",
+        ),
     ):
         command = option(command)
     return command
+
+
+def read_input(
+    manifest: Manifest, folders: Mapping[str, Path | None], *, targets: Collection[str] = (), threads: int
+) -> SdkInput:
+    """What is in the folder that :func:`input_options` name."""
+    store = Path(settings().store)
+    return read_sdk_input(manifest, store=store, targets=targets or None, threads=threads, **folders)
 
 
 @click.command(name="explain", cls=ReportCommand, report=OwnershipReport)
@@ -49,9 +69,7 @@ def input_options(command: Callable[..., object]) -> Callable[..., object]:
 def explain_command(
     manifest: str,
     files: tuple[str, ...],
-    artifacts: Path | None,
-    debs: Path | None,
-    prefix: Path | None,
+    **folders: Path | None,
 ) -> Reported:
     """Show which package owns each file in an SDK, and why.
 
@@ -59,10 +77,7 @@ def explain_command(
     prefix, or a glob. The exit code is 1 if a file has no owner, or more than one.
     """
     described = load_manifest(manifest, folder=Path.cwd())
-    threads = len(os.sched_getaffinity(0))
-    read = read_sdk_input(
-        described, store=Path(settings().store), artifacts=artifacts, debs=debs, prefix=prefix, threads=threads
-    )
+    read = read_input(described, folders, threads=len(os.sched_getaffinity(0)))
     found = explain(read.entries, described, files)
     report = ownership_report(found, described, read.notes)
     return Reported(report, lambda: _ownership_lines(found, described, read.notes), int(found.faulty))
@@ -72,7 +87,7 @@ def _ownership_lines(found: Explained, manifest: Manifest, notes: Sequence[str])
     """Of the files that were asked for, else of all packages."""
     yield from (f"note: {printable(note)}" for note in notes)
     if not (found.files or found.missing):
-        width = min(shutil.get_terminal_size().columns, _WIDEST)
+        width = table_width()
         yield ownership_text(found.ownership, manifest, width=width)
     for each in found.files[:_ANSWERS]:
         yield answer_text(each.entry, each.claims, each.excluded, each.verdict, manifest)
@@ -83,19 +98,38 @@ def _ownership_lines(found: Explained, manifest: Manifest, notes: Sequence[str])
 
 
 @click.command(name="version", cls=ReportCommand, report=SdkVersions)
-@click.option("--base", required=True, metavar="X.Y.Z", help="Base version.")
+@click.option(
+    "--base", required=True, metavar="X.Y.Z", help="Version to derive the package versions from, such as 7.10.0."
+)
 @click.option(
     "--release-type", type=click.Choice(get_args(ReleaseType)), help="Kind of release that the packages are built for."
 )
-@click.option("--custom-version-suffix", metavar="SUFFIX", help="Custom version suffix instead of a release type.")
 @click.option(
-    "--date", metavar="YYYYMMDD", help="Date of nightlies, and of dev builds for deb and rpm; today by default."
+    "--custom-version-suffix",
+    metavar="SUFFIX",
+    help="Append this suffix to the version, instead of the one that the release type defines.",
 )
-@click.option("--git-sha", default="", metavar="SHA", help="Commit of dev builds.")
-@click.option("--prerelease-version", default="", metavar="N", help="Number of the prerelease.")
-@click.option("--base-date", default="", metavar="YYYYMMDD", help="Date of the nightly that a nightly-bkc is based on.")
-@click.option("--name", default="rocm", show_default=True, help="Name of the SDK; the printed names start with it.")
-@click.option("--framework", metavar="VERSION", help="Also print the version of a framework built against it.")
+@click.option(
+    "--date",
+    metavar="YYYYMMDD",
+    help="Date to put into nightly versions, and into deb and rpm versions of dev builds; today by default.",
+)
+@click.option("--git-sha", default="", metavar="SHA", help="Commit to put into the version of a dev build.")
+@click.option(
+    "--prerelease-version", default="", metavar="N", help="Number in the version of a prerelease, such as 1 in rc1."
+)
+@click.option(
+    "--base-date",
+    default="",
+    metavar="YYYYMMDD",
+    help="Date of the nightly version that a nightly-bkc version is based on.",
+)
+@click.option("--name", default="rocm", show_default=True, help="Name of the SDK; each printed name starts with it.")
+@click.option(
+    "--framework",
+    metavar="VERSION",
+    help="Also print this framework version, such as 2.9.0, with the local label that marks it as built for this SDK.",
+)
 def version_command(
     *,
     base: str,

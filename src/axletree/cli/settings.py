@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
-
 import click
 
 from axletree.app.settings import show_settings
 from axletree.cli.opening import loaded
-from axletree.cli.reporting import ReportCommand, Reported
+from axletree.cli.reporting import ReportCommand, Reported, terminal_width
 from axletree.report.settings import SettingsReport
 from axletree.view.settings import settings_text
 
 
 @click.command(cls=ReportCommand, report=SettingsReport)
 def command() -> Reported:
-    """Show the settings, each with the file, variable or default that its value comes from."""
+    """Show all settings, and the file, variable or default that each value comes from."""
     report = show_settings(loaded())
-    return Reported(report, lambda: settings_text(report, width=shutil.get_terminal_size((100, 24)).columns))
+    return Reported(report, lambda: settings_text(report, width=terminal_width(100)))

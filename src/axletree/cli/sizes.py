@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from axletree.app.sizes import Sizes, measure_path
+from axletree.cli.options import EXISTING
 from axletree.cli.reporting import ReportCommand, Reported, until_error
 from axletree.core.units import format_bytes, plural
 from axletree.package.gpu.arch import gpu_of, parse_code
@@ -15,6 +15,7 @@ from axletree.view.tables import printable, render_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from axletree.package.sizes import ArchTotal, PartSize, SizeReport
 
@@ -23,9 +24,7 @@ _WIDTH = 120
 
 
 @click.command(cls=ReportCommand, report=Sizes)
-@click.argument(
-    "paths", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True), metavar="WHEEL|FOLDER|FILE..."
-)
+@click.argument("paths", nargs=-1, required=True, type=EXISTING, metavar="WHEEL|FOLDER|FILE...")
 def command(paths: tuple[Path, ...]) -> Reported:
     """Show what takes up space: by folder, ELF section and GPU architecture.
 
@@ -117,6 +116,6 @@ def _savings(report: SizeReport) -> Iterator[str]:
     if len(gpus) > 1:
         whole = sum(arch.size for arch in report.archs)
         yield (
-            f"  thin would save most of {format_bytes(whole)} of GPU code in the download, but nothing once installed: "
-            f"no GPU has more than {format_bytes(max(gpus.values()))} of its own"
+            f"  thin would save most of the {format_bytes(whole)} of GPU code in the download, but nothing once "
+            f"installed: no single GPU has more than {format_bytes(max(gpus.values()))} of code"
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,9 @@ import click
 
 from axletree.app.source_sync import SyncedSources, sync_sources
 from axletree.cli.notes import say_aside
-from axletree.cli.reporting import ReportCommand, Reported, wants_json
+from axletree.cli.options import FOLDER_PATH
+from axletree.cli.recipe_options import set_option
+from axletree.cli.reporting import ReportCommand, Reported, terminal_width, wants_json
 from axletree.core.errors import render_problem
 from axletree.core.units import plural
 from axletree.recipe.addresses import COMMIT
@@ -30,21 +31,21 @@ def command() -> None:
 
 @command.command(name="sync", cls=ReportCommand, report=SyncedSources)
 @click.argument("recipe")
+@set_option
 @click.option("--ref", metavar="REF", help="Tag, branch or commit of the main repository, instead of the recipe's.")
 @click.option(
-    "--into",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path(),
-    help="Folder for the checkouts; the current folder by default.",
+    "--into", type=FOLDER_PATH, default=Path(), help="Folder for the checkouts; the current folder by default."
 )
 @click.option("--only", multiple=True, metavar="NAME", help="Sync only this repository. Repeatable.")
-@click.option("--dry-run", is_flag=True, help="Query the repositories without changing anything.")
-def sync(recipe: str, ref: str | None, into: Path, only: tuple[str, ...], *, dry_run: bool) -> Reported:
-    """Clone or update a recipe's repositories and their submodules at exactly the commits that it requests.
+@click.option("--dry-run", is_flag=True, help="Show what would be cloned or updated, without changing anything.")
+def sync(
+    recipe: str, sets: tuple[str, ...], ref: str | None, into: Path, only: tuple[str, ...], *, dry_run: bool
+) -> Reported:
+    """Clone or update a recipe's repositories and their submodules at exactly the commits that the recipe names.
 
     The recipe's git source or its first checkout is the main repository; pins of the others are read from its requested
-    commit. None of your work is lost: a repository with changed files, unpushed commits or files in the way is left
-    unchanged and reported. The exit code is 1 if a repository was refused or failed.
+    commit. None of your work is lost: a repository with changed files, unpushed commits or files that would be
+    overwritten is left unchanged and reported. The exit code is 1 if a repository was refused or failed.
     """
     reports = tuple(
         sync_sources(
@@ -53,6 +54,7 @@ def sync(recipe: str, ref: str | None, into: Path, only: tuple[str, ...], *, dry
             environ=os.environ,
             ref=ref,
             only=only,
+            sets=sets,
             dry_run=dry_run,
             started=None if wants_json() else lambda name: say_aside(f"{name} ..."),
         )
@@ -75,7 +77,7 @@ def _text(reports: Sequence[RepositoryReport]) -> str:
         for report in reports
     ]
     headers = ("repository", "state", "ref", "was at", "commit", "submodules", "folder")
-    lines = [render_table(headers, rows, width=shutil.get_terminal_size().columns, right=(5,))]
+    lines = [render_table(headers, rows, width=terminal_width(), right=(5,))]
     for report in reports:
         lines += [printable(f"{report.name}: {note}") for note in report.notes]
     for report in reports:

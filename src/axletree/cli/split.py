@@ -11,6 +11,7 @@ import click
 from axletree.app.epoch import source_date_epoch
 from axletree.app.split import SplitOutcome, load_split_rules, split_wheel
 from axletree.cli.notes import say_aside
+from axletree.cli.options import FILE, PATH
 from axletree.cli.reporting import ReportCommand, Reported
 from axletree.core.units import format_bytes, plural
 from axletree.view.tables import printable
@@ -24,14 +25,18 @@ _NOTES = 10
 
 
 @click.command(cls=ReportCommand, report=SplitOutcome)
-@click.argument("wheel", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("wheel", type=FILE)
 @click.option(
     "--rules",
-    metavar="FILE|NAME",
-    help="Rules for splitting; by default, the rules that Axletree ships for the wheel's project.",
+    metavar="FILE_OR_NAME",
+    help="Rules file, or the name of rules that ship with Axletree; by default, those for the wheel's project.",
 )
 @click.option(
-    "--out", type=click.Path(path_type=Path), default=Path("dist"), show_default=True, help="Index root for the parts."
+    "--out",
+    type=PATH,
+    default=Path("dist"),
+    show_default=True,
+    help="Folder to write the parts and their package index to.",
 )
 @click.option(
     "--format",
@@ -40,12 +45,12 @@ _NOTES = 10
     type=click.Choice(["wheel", "conda"]),
     default=["wheel"],
     show_default=True,
-    help="Format of the parts. Repeatable.",
+    help="Package format of the parts. Repeat it to write several formats.",
 )
 @click.option(
-    "--no-verify", is_flag=True, help="Do not read the parts back: saves a third of the time, but skips verification."
+    "--no-verify", is_flag=True, help="Do not verify the parts after writing them, which saves a third of the time."
 )
-@click.option("--dry-run", is_flag=True, help="Only show which part each file would go to.")
+@click.option("--dry-run", is_flag=True, help="Show which part each file would go to, without writing anything.")
 def command(
     wheel: Path,
     rules: str | None,
@@ -79,9 +84,9 @@ def _render(outcome: SplitOutcome) -> Iterator[str]:
     sizes = {each.path.name: format_bytes(each.size) for each in outcome.written}
     width = max(len(package.name) for package in report.packages)
     for package in report.packages:
-        written = f", as a wheel {sizes[package.filename]}" if package.filename in sizes else ""
+        written = f", {sizes[package.filename]} as a wheel" if package.filename in sizes else ""
         counts = f"{plural(package.files, 'file'):>12}, {format_bytes(package.size)}{written}"
-        yield f"  {package.name:{width}}  {counts if package.files else 'requires the others'}"
+        yield f"  {package.name:{width}}  {counts if package.files else 'requires the other packages'}"
     for part in report.conda:
         compiled = f", {plural(part.compiled, 'compiled file')}" if part.compiled else ""
         yield f"  {part.filename}: {sizes[part.filename.rpartition('/')[2]]}{compiled}"

@@ -21,7 +21,7 @@ def command() -> None:
 
 @command.command(name="verify", cls=ReportCommand, report=VerifyReport)
 def verify_command() -> Reported:
-    """Read the whole store and verify it; exit 1 if something was damaged.
+    """Read the whole store and verify it; exit 1 if something is damaged.
 
     Damaged content is quarantined, and incomplete results are removed: the next build creates them again.
     """
@@ -55,7 +55,7 @@ def verify_command() -> Reported:
     metavar="RECIPE",
     help="Keep what this recipe's last run needed, regardless of age. Repeatable.",
 )
-@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
+@click.option("--dry-run", is_flag=True, help="Show what would be removed, without removing anything.")
 def gc_command(*, keep_days: float, grace_hours: float, roots: tuple[str, ...], dry_run: bool) -> Reported:
     """Remove results that have not been used recently, except those that running builds use."""
     report = sweep_store(open_store(), keep_days=keep_days, grace_hours=grace_hours, roots=roots, dry_run=dry_run)
@@ -74,6 +74,7 @@ def _verify_text(report: VerifyReport) -> str:
     lines += [f"corrupt, moved to quarantine: {digest}" for digest in report.corrupt]
     lines += [f"stray file, moved to quarantine: {name}" for name in report.strays]
     lines += [f"incomplete result, removed: {name}" for name in report.incomplete]
+    lines += [f"damaged image, removed: {name}" for name in report.images]
     if report.leftovers:
         lines.append(f"removed {len(report.leftovers)} scratch folders left by dead processes")
     lines.append(
@@ -97,10 +98,11 @@ def _du_text(report: DuReport) -> str:
         f"{format_bytes(kind.size):>9}  {kind.files:>7} files  {kind.kind}" for kind in report.kinds if kind.files
     ]
     lines.append(
-        f"{format_bytes(report.size):>9}  in total; {format_bytes(report.unused)} belongs to no result (gc removes it)"
+        f"{format_bytes(report.size):>9}  in total; {format_bytes(report.unused)} is not part of any result "
+        "(gc removes it)"
     )
     if report.records:
-        lines += ["", "     size    alone  files  result"]
+        lines += ["", "     size      own  files  result"]
     lines += [
         f"{format_bytes(record.size):>9}{format_bytes(record.own):>9}{record.files:>7}"
         f"  {record.stage} {record.key[:12]}"

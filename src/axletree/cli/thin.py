@@ -12,6 +12,7 @@ import click
 from axletree.app.epoch import source_date_epoch
 from axletree.app.thin import ThinReport, ThinRequest, thin
 from axletree.cli.notes import say_aside
+from axletree.cli.options import FILE, PATH
 from axletree.cli.reporting import ReportCommand, Reported
 from axletree.core.errors import UsageError
 from axletree.core.units import format_bytes
@@ -27,22 +28,35 @@ _CUDA = re.compile(r"\d{2}\.\d")
 
 
 @click.command(cls=ReportCommand, report=ThinReport)
-@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False), metavar="WHEEL|LIBRARY")
-@click.option("--arch", "archs", multiple=True, help="GPU that the result must run on: 90, gfx90a:xnack-. Repeatable.")
-@click.option("--arch-each", "each", is_flag=True, help="Write one result for each GPU that the input has code for.")
+@click.argument("file", type=FILE, metavar="WHEEL|LIBRARY")
+@click.option(
+    "--arch",
+    "archs",
+    multiple=True,
+    help="Keep the code for this GPU, such as 90, sm_90 or gfx90a:xnack-. Repeatable.",
+)
+@click.option(
+    "--arch-each", "each", is_flag=True, help="Write a separate result for each GPU that the input contains code for."
+)
 @click.option(
     "--keep-ptx",
     is_flag=True,
-    help="Keep PTX even if there is a binary for the GPU: drivers can compile PTX for later GPUs.",
-)
-@click.option("--allow-missing", is_flag=True, help="Accept kernels that already lack code for this GPU.")
-@click.option(
-    "--cuda", metavar="VERSION", help="CUDA version that drivers must support; read from the wheel by default."
+    help="Keep PTX, which drivers can compile for later GPUs, even if there is machine code for the GPU.",
 )
 @click.option(
-    "--out", type=click.Path(path_type=Path), default=Path("dist"), show_default=True, help="Folder for the results."
+    "--allow-missing",
+    is_flag=True,
+    help="Do not fail if some kernels already lack code for the requested GPU before thinning.",
 )
-@click.option("--dry-run", is_flag=True, help="Only show what would be saved, by library and architecture.")
+@click.option(
+    "--cuda",
+    metavar="VERSION",
+    help="CUDA version that the driver must support, such as 13.0; read from the wheel by default.",
+)
+@click.option("--out", type=PATH, default=Path("dist"), show_default=True, help="Folder to write the results to.")
+@click.option(
+    "--dry-run", is_flag=True, help="Show what would be saved, by library and architecture, without writing anything."
+)
 def command(
     file: Path,
     archs: tuple[str, ...],
@@ -61,7 +75,10 @@ def command(
     index file that installers use to choose a variant. Several --arch options make one wheel for all of these GPUs.
     """
     if each == bool(archs):
-        raise UsageError("specify either --arch for one result, or --arch-each for several", hint="such as --arch 90")
+        raise UsageError(
+            "specify either --arch for one result, or --arch-each for several",
+            hint="use --arch 90, for example, or --arch-each",
+        )
     if cuda is not None and not _CUDA.fullmatch(cuda):
         raise UsageError(f"--cuda: {cuda!r} is not a version", hint="write it as 13.0")
     request = ThinRequest(archs=archs, each=each, keep_ptx=keep_ptx, allow_missing=allow_missing, cuda=cuda)
@@ -131,4 +148,4 @@ def _archs(library: LibrarySaving) -> Iterator[str]:
     headers = ("architecture", "entries", "bytes", "kept", "dropped")
     yield render_table(headers, rows, width=_WIDTH, right=(1, 2, 3, 4), indent="    ")
     other = format_bytes(library.size - library.code)
-    yield f"    {other} in its other sections are left unchanged, even if they contain GPU code"
+    yield f"    {other} in other sections are left unchanged, even if they contain GPU code"

@@ -9,6 +9,7 @@ import click
 
 from axletree.app.unpack import UnpackedWheels, unpack
 from axletree.cli.notes import say_aside
+from axletree.cli.options import PATH, wheels_argument
 from axletree.cli.reporting import ReportCommand, Reported, until_error
 from axletree.core.units import format_bytes, plural
 
@@ -17,19 +18,8 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=ReportCommand, report=UnpackedWheels)
-@click.argument(
-    "wheels",
-    nargs=-1,
-    required=True,
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    metavar="WHEEL...",
-)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    default=Path(),
-    help="Folder to unpack into; the current folder by default.",
-)
+@wheels_argument
+@click.option("--out", type=PATH, default=Path(), help="Folder to unpack into; the current folder by default.")
 def command(wheels: tuple[Path, ...], out: Path) -> Reported:
     """Unpack wheels and check them against their RECORD.
 

@@ -20,20 +20,34 @@ if TYPE_CHECKING:
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that is wrong with an input."""
+    """An error in an input."""
 
     message: str
-    """What is wrong, one sentence without a full stop."""
+    """The error, in one sentence without a full stop."""
     file: str | None = None
-    """Path as the user gave it."""
+    """Path as given."""
     line: int | None = None
-    """Line number, counted from 1."""
+    """Line number, starting at 1."""
     key: str | None = None
     """Dotted key inside the file, such as ``stages.build.axes``."""
     excerpt: str | None = None
-    """The line of the file that is meant."""
+    """The text of that line."""
     hint: str | None = None
     """What to do about it."""
+
+
+BUILD_AGAIN = "download the file or build it again"
+
+
+def damaged_archive(file: str, message: str, *, key: str | None = None) -> Problem:
+    """Of an archive whose parts contradict each other or its format."""
+    return Problem(file=file, key=key, message=f"damaged archive: {message}", hint=BUILD_AGAIN)
+
+
+def refused_archive(file: str, message: str, *, key: str | None = None) -> Problem:
+    """Of an archive that may be sound, but has what its reader does not accept."""
+    hint = "build the archive again without this, or report it to its author"
+    return Problem(file=file, key=key, message=f"unsupported archive: {message}", hint=hint)
 
 
 def some_problems(problems: Sequence[Problem], most: int = 20, *, what: str = "") -> tuple[Problem, ...]:
@@ -70,9 +84,21 @@ class AxletreeError(Exception):
         self.problems = tuple(found)
         super().__init__(str(self))
 
+    def name_command(self, general: str, command: str) -> None:
+        """Put a command that works as it is where hints have one with a placeholder, such as ``RECIPE``."""
+        self.problems = tuple(
+            msgspec.structs.replace(each, hint=each.hint and each.hint.replace(general, command))
+            for each in self.problems
+        )
+
     def __str__(self) -> str:
-        """All problems, one below the other."""
-        return "\n".join(render_problem(problem) for problem in self.problems)
+        """All problems, one below the other; a hint that several in a row have is said once, after the last."""
+        following = (*self.problems[1:], None)
+        shown = (
+            msgspec.structs.replace(each, hint=None) if later is not None and later.hint == each.hint else each
+            for each, later in zip(self.problems, following, strict=True)
+        )
+        return "\n".join(map(render_problem, shown))
 
 
 class UsageError(AxletreeError):
@@ -81,6 +107,10 @@ class UsageError(AxletreeError):
 
 class RecipeError(AxletreeError):
     """A recipe or its lock is wrong; holds all its problems (exit 2)."""
+
+
+class LockError(RecipeError):
+    """A lock of a recipe is missing or out of date, which a new one mends (exit 2)."""
 
 
 class StoreError(AxletreeError):

@@ -21,6 +21,8 @@ Status = Literal["waiting", "running", "done", "cached", "failed", "blocked", "c
 
 Keeps = Literal["nothing", "compiler-cache", "folder"]
 
+ProgressUnit = Literal["steps", "bytes"]
+
 
 class _Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
     time: float
@@ -28,7 +30,7 @@ class _Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
 
 
 class StagePlanned(msgspec.Struct, frozen=True, kw_only=True):
-    """One stage as the plan has it."""
+    """A stage of the plan."""
 
     stage: StageId
     action: str
@@ -37,17 +39,17 @@ class StagePlanned(msgspec.Struct, frozen=True, kw_only=True):
     """Ids of the variants that share this stage."""
     cached: bool
     why: tuple[str, ...] = ()
-    """Why it runs (again); empty when cached."""
+    """Why it runs or runs again; empty if cached."""
     estimate: float | None = None
     """Seconds that it took last time, if known."""
 
 
 class Download(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that the run will fetch."""
+    """A file that the run will download."""
 
     filename: str
     size: int | None = None
-    """Bytes, where the lock knows."""
+    """Bytes, if the lock states them."""
 
 
 class RunStarted(_Event, frozen=True, kw_only=True, tag="run-started"):
@@ -57,14 +59,14 @@ class RunStarted(_Event, frozen=True, kw_only=True, tag="run-started"):
     variants: tuple[str, ...]
     stages: tuple[StagePlanned, ...]
     downloads: tuple[Download, ...] = ()
-    """What is not in the store yet and will be fetched, largest first."""
+    """Files to download, largest first."""
     findings: tuple[Finding, ...] = ()
-    """What is to be said of the plan before anything runs."""
+    """Findings about the plan, before anything runs."""
     schema: Literal[1] = EVENT_SCHEMA
 
 
 class StageStarted(_Event, frozen=True, kw_only=True, tag="stage-started"):
-    """A stage's process was started."""
+    """The process of a stage has started."""
 
     stage: StageId
     key: Key
@@ -72,31 +74,33 @@ class StageStarted(_Event, frozen=True, kw_only=True, tag="stage-started"):
     log: str
     """Path of the stage's log file."""
     keeps: Keeps = "nothing"
-    """What of the stage outlives its being stopped: its build folder, or what it compiled in the compiler cache."""
+    """What remains if the stage is stopped: its build folder, or compiled objects in the compiler cache."""
     waits: bool = False
-    """Whether another run has this very stage in hand: it waits, and takes that one's result if there is one."""
+    """Whether another run is running this stage; this one waits, and uses its result."""
 
 
 class StageProgress(_Event, frozen=True, kw_only=True, tag="stage-progress"):
-    """What a stage said of how far it is: ninja's ``[12/40]``, bytes of a download, a phase."""
+    """Progress of a stage: ninja's ``[12/40]``, bytes of a download, a phase."""
 
     stage: StageId
     message: str
     done: int | None = None
     total: int | None = None
+    unit: ProgressUnit = "steps"
+    """What ``done`` and ``total`` count."""
 
 
 class MemorySampled(_Event, frozen=True, kw_only=True, tag="memory-sampled"):
-    """Resident memory now."""
+    """Current resident memory of a stage."""
 
     stage: StageId
     memory: int
-    """Bytes, all processes of the stage together."""
+    """Bytes, in all processes of the stage."""
     processes: int
 
 
 class StageFinished(_Event, frozen=True, kw_only=True, tag="stage-finished"):
-    """A stage is over, whatever the outcome."""
+    """A stage has ended, with any outcome."""
 
     stage: StageId
     status: Status
@@ -105,29 +109,33 @@ class StageFinished(_Event, frozen=True, kw_only=True, tag="stage-finished"):
     metrics: Metrics | None = None
     log: str | None = None
     message: str | None = None
-    """What went wrong, one line."""
+    """The error, in one line."""
     cause: tuple[str, ...] = ()
-    """The lines of the log that name the root cause, not those of the wrappers around it."""
+    """The lines of the log with the root cause, without messages of wrapper programs."""
+    error_line: str | None = None
+    """The line of the log that names the error, if one does."""
     exit_code: int | None = None
-    """Of a failure, what it means for the run's exit code: 1 the stage's own work, 2 its input, 3 this machine."""
+    """For a failure, the exit code of the run: 1 for the stage's work, 2 for its input, 3 for this machine."""
     lacks: tuple[str, ...] = ()
-    """Isolation that the system did not grant a stage which ran: ``processes``, ``network``, ``mounts``."""
+    """Isolation that the system did not permit for this stage: ``processes``, ``network``, ``mounts``."""
     corrupt: bool = False
-    """Whether content of the store was damaged: it is in quarantine now, and its maker would run again."""
+    """Whether content of the store was damaged; it is now in quarantine, and the stage that produced it runs again."""
     killed: bool = False
-    """Whether something from outside killed the stage or a compiler of it, most likely for its memory."""
+    """Whether the stage or one of its compilers was killed from outside, most likely because memory ran out."""
+    refused: bool = False
+    """Whether the stage did not start because this machine cannot run it; ``message`` says why."""
     findings: tuple[Finding, ...] = ()
 
 
 class Published(_Event, frozen=True, kw_only=True, tag="published"):
-    """A file was put into the output folder, or was there already."""
+    """A file was written to the output folder, or was already there."""
 
     path: str
     """Relative to the output folder."""
     size: int
     sha256: Digest
     fresh: bool
-    """Whether it was new."""
+    """Whether the file is new."""
 
 
 class RunFinished(_Event, frozen=True, kw_only=True, tag="run-finished"):

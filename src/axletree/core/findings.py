@@ -14,33 +14,35 @@ class LogLine(msgspec.Struct, frozen=True, kw_only=True):
     """A line of a log."""
 
     line: int
-    """Its number in the raw log, counted from 1."""
+    """Its number in the log, starting at 1."""
     text: str
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One statement of one rule about one place."""
+    """A finding of one rule about one place."""
 
     rule: str
-    """Id of the rule, such as ``dist/needed-unresolved``; of a log the kind of failure, such as ``link/killed``."""
+    """Id of the rule, such as ``dist/needed-unresolved``; for logs, the kind of failure, such as ``link/killed``."""
     severity: Severity
     where: str
-    """What is meant: a wheel, a member of it, a file with its line."""
+    """The place: a wheel, a member of it, a file with its line."""
     message: str
-    """What is the case, one sentence."""
+    """The finding, in one sentence."""
     cause: str = ""
-    """Why it is so, where a rule can say it: of failures in logs."""
+    """The cause, if it is known: for failures in logs."""
     fix: str | None = None
-    """What to do about it; a line that begins with ``$`` is a command."""
+    """What to do; a line that begins with ``$`` is a command."""
     evidence: tuple[str, ...] = ()
-    """The facts that the rule looked at, short lines."""
+    """The facts that the rule used, as short lines."""
     lines: tuple[LogLine, ...] = ()
-    """The lines of a log that it rests on."""
+    """The lines of the log that show it."""
     variants: tuple[str, ...] = ()
-    """Those of several variants that it is about; none where it holds for all."""
+    """The affected variants; empty if all variants are."""
+    waived: str = ""
+    """Why the recipe accepts the finding, if it does; ``severity`` is still that of the rule."""
 
 
 def worst(findings: tuple[Finding, ...]) -> Severity | None:
-    """The highest severity present, or ``None`` where there are no findings."""
-    present = {finding.severity for finding in findings}
+    """The highest severity present, or ``None`` where there are no findings; waived ones do not count."""
+    present = {finding.severity for finding in findings if not finding.waived}
     return next((severity for severity in SEVERITIES if severity in present), None)

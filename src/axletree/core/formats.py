@@ -22,11 +22,13 @@ def format_problem(found: object, known: int | str, *, file: str, remake: str) -
         return None
     shown = repr(found)[:40]
     if isinstance(found, bool) or not isinstance(found, int | str) or not _FORMAT.fullmatch(str(found)):
-        return Problem(file=file, message=f"has a format that Axletree does not recognize: {shown}", hint=remake)
+        return Problem(
+            file=file, message=f"the file has a format that Axletree does not recognize: {shown}", hint=remake
+        )
     if _numbers(found) > _numbers(known):
-        message = f"has format {found}, from a newer version of Axletree; this version supports {known}"
+        message = f"the file has format {found}, which a newer version of Axletree wrote; this version supports {known}"
         return Problem(file=file, message=message, hint=f"update Axletree, or {remake}")
-    message = f"has format {found}, from an older version of Axletree; this version supports {known}"
+    message = f"the file has format {found}, which an older version of Axletree wrote; this version supports {known}"
     return Problem(file=file, message=message, hint=remake)
 
 

@@ -6,7 +6,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from axletree.core.errors import Problem
 from axletree.core.findings import Finding
+from axletree.core.images import StageImage
 from axletree.core.setting import StageSetting
 from axletree.core.stated import Expected, Stated
 from axletree.core.values import Digest, Key, StageId
@@ -53,6 +55,8 @@ class Ingredients(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """Facts of the host, where a result depends on them."""
     epoch: int | None = None
     """``SOURCE_DATE_EPOCH``, where something takes a date: seconds."""
+    image: StageImage | None = None
+    """The root file system that the stage's programs see, if that is not the host's; it has all their tools."""
 
 
 class Interpreter(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +89,16 @@ class LocalFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """``3.11`` -> the interpreter."""
     tools: dict[str, str] = {}
     """Tool that the stage declared -> its path."""
+    image: str | None = None
+    """What the recipe calls the image that the stage's programs see."""
+    here: bool = False
+    """Whether this machine's files are those of the image, so that nothing is to be entered."""
+    gpus: bool = False
+    """Whether the stage's programs in the image may use the GPUs of this machine."""
+    refused: Problem | None = None
+    """Why the stage cannot run on this machine, if that is known: it is not tried."""
+    unproved: tuple[str, ...] = ()
+    """Why they are not known to be, if they are not."""
     ccache: str | None = None
     """The compiler cache, where the action compiles and there is one."""
     workspace: str | None = None
@@ -157,6 +171,8 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Where something was compiled through the compiler cache: what came from it."""
     isolation: dict[str, bool] = {}
     """Kind of isolation -> whether the system granted it to the stage."""
+    unproved: tuple[str, ...] = ()
+    """Why the files that its programs saw are not known to be those of the image in its key, if they are not."""
     metrics: Metrics = Metrics()
     finished_at: float = 0.0
     """Seconds since the epoch."""

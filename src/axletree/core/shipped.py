@@ -5,6 +5,7 @@ Whoever understands a file declares it beside its reader. The disk is the busine
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, Protocol, TypeVar
 
@@ -37,6 +38,18 @@ class Decoder(Protocol[T_co]):
 
     def __call__(self, data: bytes, *, file: str) -> T_co:
         """What the file says."""
+
+
+def read_table(data: bytes, kind: type[T], *, file: str, wrong: str) -> T:
+    """A file of TOML as one value; keys of tables may be numbers.
+
+    Raises:
+        IntegrityError: it is not in that form; the message begins with ``wrong``.
+    """
+    try:
+        return msgspec.convert(tomllib.loads(data.decode("utf-8")), kind, str_keys=True)
+    except (ValueError, msgspec.ValidationError) as error:
+        raise IntegrityError(Problem(file=file, message=f"{wrong}: {error}")) from error
 
 
 def shipped_file(name: str, decode: Decoder[T]) -> Shipped[T]:

@@ -10,6 +10,11 @@ TAKEN_ALONG = "taken-along"
 """Among the places of a package: the key by which it takes libraries of the build machine along."""
 
 
+def waiver_key(rule: str, where: str) -> str:
+    """Among the places of a package: a finding that its recipe accepts."""
+    return f"waive {rule} {where}"
+
+
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """What a recipe says of a package."""
 

@@ -6,6 +6,7 @@ same tree, whoever made them and when: no times, owners or modes other than "exe
 
 from __future__ import annotations
 
+import posixpath
 import re
 from bisect import bisect_left
 from itertools import pairwise
@@ -17,9 +18,11 @@ from axletree.core.errors import IntegrityError
 from axletree.core.values import Digest, canonical_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
 TREE_FORMAT: Literal[1] = 1
+_MOST_LINKS = 40
+"""Links that are followed from one, as Linux does."""
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -155,6 +158,18 @@ def _problems(ordered: tuple[Entry, ...]) -> Iterator[str]:
         previous = entry.path
     for path in paths_above_others(entry.path for entry in ordered):
         yield f"path is both a file and a folder in a tree: {path}"
+
+
+def file_behind(path: str, entries: Mapping[str, Entry]) -> str | None:
+    """The file that a path, or the link there, leads to inside of a tree; ``None`` where that is none."""
+    for _ in range(_MOST_LINKS):
+        entry = entries.get(path)
+        if entry is None or entry.kind == "directory":
+            return None
+        if entry.kind == "file":
+            return path
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(path), entry.target or ""))
+    return None
 
 
 def make_tree(entries: Iterable[Entry]) -> Tree:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from axletree.core.grouping import grouped
 from axletree.environment.delta import NAME, entries
 
 if TYPE_CHECKING:
@@ -27,11 +28,11 @@ _MARKS = {"": "", "l": ":", "w": " "}
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of a variable."""
+    """What happens to a variable."""
 
     variable: str
     value: str | None
-    """``None``: it is unset."""
+    """``None`` if it is unset."""
     exported: bool = True
 
 
@@ -56,9 +57,7 @@ def combined(delta: Delta, before: str | None) -> str | None:
 
 def by_variable(activation: Activation) -> dict[str, tuple[Delta, ...]]:
     """The changes of each variable, in order."""
-    found: dict[str, list[Delta]] = {}
-    for delta in activation.deltas:
-        found.setdefault(delta.variable, []).append(delta)
+    found = grouped((delta.variable, delta) for delta in activation.deltas)
     return {name: tuple(deltas) for name, deltas in found.items()}
 
 

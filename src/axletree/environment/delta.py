@@ -22,36 +22,36 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True):
     variable: str
     operation: Operation
     value: str = ""
-    """For ``prepend`` and ``append`` one or more entries with the separator between them; nothing for ``unset``."""
+    """For ``prepend`` and ``append``: one or more entries, with the separator between them; empty for ``unset``."""
     origin: str
-    """Who wants it: ``conda environment``, ``ROCm at /opt/rocm``, a script of a package."""
+    """What sets it: ``conda environment``, ``ROCm at /opt/rocm``, a script of a package."""
     separator: Literal[":", " "] = ":"
-    """What parts the entries of a list."""
+    """The separator of list entries."""
 
 
 class SearchFolder(msgspec.Struct, frozen=True, kw_only=True):
-    """A folder that tools look into."""
+    """A folder that tools search."""
 
     path: str
     origin: str
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """Where tools look, the first first: three lists, because what is right for one is not for another."""
+    """The search lists of tools, in order; there are three because different tools need different orders."""
 
     include: tuple[SearchFolder, ...] = ()
-    """Headers, by the compiler."""
+    """For headers, by the compiler."""
     link: tuple[SearchFolder, ...] = ()
-    """Libraries, by the linker."""
+    """For libraries, by the linker."""
     run: tuple[SearchFolder, ...] = ()
-    """Libraries, by the loader."""
+    """For libraries, by the loader."""
 
 
 class Activation(msgspec.Struct, frozen=True, kw_only=True):
-    """All that activating an environment does."""
+    """Everything that activating an environment does."""
 
     folder: str
-    """The environment's folder: its identity. Activating the one that is active changes nothing."""
+    """The environment's folder, which identifies it. Activating an active environment changes nothing."""
     deltas: tuple[Delta, ...]
 
 

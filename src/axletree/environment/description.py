@@ -36,7 +36,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
 
     schema: Literal[1] = 1
     folder: str
-    """Where it was made; it can't be moved."""
+    """Where it was created; it cannot be moved."""
     recipe: str
     variant: str
     name: str
@@ -46,12 +46,12 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     requires: tuple[str, ...] = ()
     channels: tuple[str, ...] = ()
     toolkit: str | None = None
-    """Root of the GPU toolkit that is used."""
+    """Root of the GPU toolkit."""
     packages: tuple[InstalledPackage, ...] = ()
     order: Order
     deltas: tuple[Delta, ...]
     notes: tuple[str, ...] = ()
-    """What was found while it was made, such as a fault of a compiler that is worked around."""
+    """Notes from its creation, such as a workaround for a fault of a compiler."""
 
     @property
     def activation(self) -> Activation:
@@ -80,9 +80,11 @@ def decode_description(data: bytes, folder: PurePath) -> Description:
             raise IntegrityError(problem)
         description = msgspec.json.decode(data, type=Description)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise IntegrityError(Problem(file=file, message=f"is not an environment: {error}", hint=hint)) from error
+        raise IntegrityError(
+            Problem(file=file, message=f"the file does not describe an environment: {error}", hint=hint)
+        ) from error
     if description.folder != str(folder):
-        message = f"was created at {description.folder}, and contains paths to that folder"
+        message = f"the environment was created at {description.folder}, and contains paths to that folder"
         hint = f"create it again here: axletree env create {description.recipe} -v {description.variant} {folder}"
         raise IntegrityError(Problem(file=str(folder), message=message, hint=hint))
     return description

@@ -17,7 +17,7 @@ Way = Literal["include", "link", "run"]
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """A folder in a search order, with who put it there."""
+    """A folder in a search order, and what added it."""
 
     path: str
     by: str
@@ -25,21 +25,21 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
-    """A header or library that a tool chose, beside the one that it should have chosen."""
+    """A header or library that a tool used, and the one that it should have used."""
 
     name: str
     """``hip/hip_version.h``, ``libstdc++.so.6``."""
     actual: str
     expected: str
     by: str
-    """Who put the actual file's folder into the order."""
+    """What added the folder of the used file to the order."""
     actual_version: str | None = None
-    """Of libstdc++: the newest symbol version that it has, ``GLIBCXX_3.4.28``."""
+    """For libstdc++: its newest symbol version, ``GLIBCXX_3.4.28``."""
     expected_version: str | None = None
 
 
 class Proof(msgspec.Struct, frozen=True, kw_only=True):
-    """What one compiler, with its linker and the loader, was seen to do."""
+    """The files that one compiler, its linker and the loader used."""
 
     compiler: str
     """As it is called: ``g++``."""
@@ -47,22 +47,22 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
     kind: Literal["gcc", "clang", "nvcc", "hipcc"]
     version: str
     include: tuple[Origin, ...] = ()
-    """Where it looks for headers."""
+    """Where it searches for headers."""
     headers: tuple[Choice, ...] = ()
-    """Headers of the probe, and those that are in more than one folder of the order."""
+    """Headers of the probe, and those that are in several folders of the order."""
     linked: tuple[Choice, ...] = ()
     loaded: tuple[Choice, ...] = ()
     moved: tuple[str, ...] = ()
-    """Folders that were asked for in front, and that the compiler left at its own place for them."""
+    """Folders that should come first, but that the compiler left in its own place."""
     trouble: tuple[str, ...] = ()
-    """Steps that did not work, in the tool's own words."""
+    """Failed steps, with the output of the tool."""
 
 
 class Verified(msgspec.Struct, frozen=True, kw_only=True):
     """All that was seen in an environment."""
 
     environment: str
-    """Its folder; ``system`` where none is active."""
+    """Its folder; ``system`` if none is active."""
     include: tuple[str, ...] = ()
     """Folders in the order that the environment wants, real paths."""
     link: tuple[str, ...] = ()

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from build import BuildBackendException
-from packaging.version import InvalidVersion, Version
 
 from axletree.core.errors import AxletreeError, ExpectationError, Problem
 from axletree.core.stated import Expected, Stated, Wanted
 from axletree.package.wheel.agreement import said_otherwise
-from axletree.package.wheel.metadata import parse_metadata
+from axletree.package.wheel.metadata import parse_metadata, parse_version
 from axletree.package.wheel.names import parse_wheel_name
 from axletree.recipe.toml import table_of, tables_of
 
@@ -148,11 +147,15 @@ def _check_pytorch(expected: tuple[Expected, ...], source: Path, env: Mapping[st
     """Of PyTorch's version there are two sources; which of them counts, a distribution's patch may have changed."""
     told = env.get("PYTORCH_BUILD_VERSION")
     texts = {"PYTORCH_BUILD_VERSION": told, "the source's version.txt": _text(source / "version.txt").strip()}
-    found = [_Evidence(origin=origin, version=text) for origin, text in texts.items() if text and _is_version(text)]
+    found = [
+        _Evidence(origin=origin, version=text)
+        for origin, text in texts.items()
+        if text and parse_version(text) is not None
+    ]
     number = env.get("PYTORCH_BUILD_NUMBER", "")
     if told and number.isdecimal() and int(number) > 1:
         post = _Evidence(origin="PYTORCH_BUILD_VERSION with PYTORCH_BUILD_NUMBER", version=f"{told}.post{number}")
-        found = [post, *found] if _is_version(f"{told}.post{number}") else found
+        found = [post, *found] if parse_version(f"{told}.post{number}") is not None else found
     for each in expected:
         versions = [(evidence, _version_only(each.wanted, evidence)) for evidence in found]
         if versions and all(disagreements for _, disagreements in versions):
@@ -167,14 +170,6 @@ def _refuse(expected: Iterable[Expected], evidence: _Evidence) -> None:
     for each in expected:
         found = said_otherwise(each.wanted, name=evidence.name, version=evidence.version)
         refuse(found, each.stated, evidence.origin)
-
-
-def _is_version(text: str) -> bool:
-    try:
-        Version(text)
-    except InvalidVersion:
-        return False
-    return True
 
 
 def _text(path: Path) -> str:

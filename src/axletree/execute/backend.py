@@ -6,6 +6,9 @@ is resolved or fetched on the way. What it would ask for and the lock does not h
 
 from __future__ import annotations
 
+import shutil
+import warnings
+from contextlib import contextmanager
 from importlib.metadata import Distribution, MetadataPathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,11 +18,13 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from axletree.core.errors import Problem, StageError
+from axletree.core.setting import LOCK
 from axletree.execute.process import run_program
 from axletree.host.venvs import marker_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import TextIO
 
     from axletree.execute.context import Context
 
@@ -50,13 +55,14 @@ def build_wheel(
     """
     venv = Path(env["VIRTUAL_ENV"])
     try:
-        builder = open_builder(context, source, env, watch)
-        settings = dict(config)
-        check_requirements(builder, venv, settings)
-        if ahead is not None:
-            ahead(builder)
-        context.progress("building the wheel")
-        path = builder.build("wheel", out, settings)
+        with backend_warnings(context):
+            builder = open_builder(context, source, env, watch)
+            settings = dict(config)
+            check_requirements(builder, venv, settings)
+            if ahead is not None:
+                ahead(builder)
+            context.progress("building the wheel")
+            path = builder.build("wheel", out, settings)
     except BuildBackendException as error:
         if isinstance(error.exception, StageError):
             raise error.exception from error
@@ -64,6 +70,29 @@ def build_wheel(
     except BuildException as error:
         raise StageError(f"the source cannot be built: {error}") from error
     return path.rpartition("/")[2]
+
+
+@contextmanager
+def backend_warnings(context: Context) -> Iterator[None]:
+    """Put what a backend warns of into the log: pyproject_hooks makes it a warning of this process."""
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def note(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
+            if category.__name__ == "BuildBackendWarning":  # a new class: releases before 1.3 do not pass warnings on
+                context.log.say(warnings.formatwarning(message, category, filename, lineno, line).rstrip())
+            else:
+                show(message, category, filename, lineno, file, line)
+
+        warnings.showwarning = note
+        yield
 
 
 def open_builder(
@@ -77,7 +106,7 @@ def open_builder(
 
     def hook(cmd: Sequence[str], cwd: str | None = None, extra_environ: Mapping[str, str] | None = None) -> None:
         code = run_program(
-            list(cmd),
+            _seen(cmd, context),
             cwd=source if cwd is None else source / cwd,
             env={**env, **(extra_environ or {})},
             log=context.log,
@@ -90,6 +119,17 @@ def open_builder(
 
     python = Path(env["VIRTUAL_ENV"]) / "bin" / "python"
     return ProjectBuilder(source, python_executable=str(python), runner=hook)
+
+
+def _seen(cmd: Sequence[str], context: Context) -> list[str]:
+    """The command with the script of ours that it runs where a program in an image finds it, too."""
+    python, script, *rest = cmd
+    if context.ingredients.image is None:
+        return [python, script, *rest]
+    copy = context.work / Path(script).name
+    if not copy.exists():
+        shutil.copyfile(script, copy)
+    return [python, str(copy), *rest]
 
 
 def check_requirements(
@@ -108,7 +148,7 @@ def check_requirements(
             *(
                 Problem(
                     message=f"the build backend requires {requirement}, which the environment does not have",
-                    hint="add it to the environment's requires and run `axletree lock RECIPE`",
+                    hint=f"add it to the environment's requires and run `{LOCK}`",
                 )
                 for requirement in missing
             )

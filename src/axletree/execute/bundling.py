@@ -44,7 +44,7 @@ def required_by(context: Context, bundled: Bundled, tree: Tree, folders: Iterabl
     """
     if libraries_digest(folders) != bundled.libraries:
         message = "the libraries of this machine have changed since the build was planned"
-        raise IntegrityError(message, hint="start the build again")
+        raise IntegrityError(message, hint="run `axletree build` again")
     requires = list(bundled.requires)
     for entry in tree.entries:
         if entry.blob is not None and entry.path.endswith(".dist-info/METADATA"):

@@ -21,7 +21,8 @@ from axletree.check.engine import apply_rules
 from axletree.check.rules.compiling import COMPILING_RULES, Compiling
 from axletree.core.records import CacheCounts
 from axletree.core.values import canonical_json, digest_of
-from axletree.host.files import part_folder, replace_file
+from axletree.disk import part_folder
+from axletree.host.files import replace_file
 from axletree.host.tools import find_programs
 
 if TYPE_CHECKING:

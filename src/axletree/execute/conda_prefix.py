@@ -91,7 +91,7 @@ def conda_environment(
     )
     found = {package.name: f"{package.version} {package.build}" for package in solved}
     wrong = [
-        f"{package.name} {found.get(package.name, 'is missing')}, not {package.version} {package.build}"
+        f"{package.name} {found.get(package.name, 'is missing')}, expected {package.version} {package.build}"
         for package in built
         if found.get(package.name) != f"{package.version} {package.build}"
     ]

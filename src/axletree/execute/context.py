@@ -16,6 +16,7 @@ from axletree.recipe.settings import Settings
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from axletree.core.events import ProgressUnit
     from axletree.core.records import CacheCounts, Grant, Ingredients, StageRequest
     from axletree.core.trees import Tree
     from axletree.execute.process import Log
@@ -38,7 +39,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 class Progress(Protocol):
     """Tells how far a stage is."""
 
-    def __call__(self, message: str, *, done: int | None = None, total: int | None = None) -> None:
+    def __call__(
+        self, message: str, *, done: int | None = None, total: int | None = None, unit: ProgressUnit = "steps"
+    ) -> None:
         """Say it: a phase, or ``done`` of ``total`` steps or bytes."""
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from axletree.check.diagnosis.bringers import BRINGERS
 from axletree.check.diagnosis.decode import FAILURE_KINDS
-from axletree.check.diagnosis.engine import Engine, cause_lines
+from axletree.check.diagnosis.engine import Engine, cause_lines, error_line
 from axletree.check.diagnosis.log import BinaryLogError
 from axletree.core.findings import Finding
 from axletree.host.shipped_data import read_shipped
@@ -37,7 +38,9 @@ def engine() -> Engine:
         HostError: the data files are missing or can't be read.
         IntegrityError: one is not in its form.
     """
-    return Engine(read_shipped(FAILURE_KINDS), providers=read_shipped(LIBRARY_PROVIDERS))
+    return Engine(
+        read_shipped(FAILURE_KINDS), providers=read_shipped(LIBRARY_PROVIDERS), bringers=read_shipped(BRINGERS)
+    )
 
 
 def read_chunks(stream: IO[bytes]) -> Iterator[bytes]:
@@ -51,6 +54,8 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
     cause: tuple[str, ...] = ()
     """The lines that name the root cause; none where nothing looks like one."""
+    error_line: str | None = None
+    """The one of them that names the error."""
     findings: tuple[Finding, ...] = ()
     """The kind of failure, where one is known, and what the build went on without."""
 
@@ -69,6 +74,7 @@ def read_failure(log: Path, setting: StageSetting | None = None) -> Failure:
     warnings = [finding for finding in known if finding.severity == "warning"]
     return Failure(
         cause=cause_lines(diagnosis),
+        error_line=error_line(diagnosis),
         findings=tuple(map(_finding, (*errors[:1], *warnings[:_WARNINGS]))),
     )
 

@@ -12,16 +12,26 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from axletree.core.errors import AxletreeError, StageError
-from axletree.core.events import Event, Keeps, RunFinished, RunStarted, StageFinished, StageProgress, StageStarted
+from axletree.core.errors import AxletreeError, HostError, StageError
+from axletree.core.events import (
+    Event,
+    Keeps,
+    RunFinished,
+    RunStarted,
+    StageFinished,
+    StageProgress,
+    StageStarted,
+    Status,
+)
 from axletree.core.records import Grant, LocalFacts, StageRecord, StageRequest
+from axletree.core.setting import placed
 from axletree.core.values import StageId
 from axletree.execute.stage import log_file, stage_lock
 from axletree.plan.actions.spec import ActionSpec
 from axletree.plan.admission import Budget, most
 from axletree.plan.graph import Plan
 from axletree.plan.keys import Resolved, Surroundings, resolve_stage
-from axletree.plan.schedule import Block, Cancel, Ended, Hit, Killed, Miss, Resolve, Scheduler, Start, Work
+from axletree.plan.schedule import Block, Cancel, Ended, Hit, Killed, Miss, Refused, Resolve, Scheduler, Start, Work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -183,7 +193,7 @@ class _Driver:
                     self.counts["blocked"] += 1
                     self.emit(StageFinished(time=time.time(), stage=stage, status=state))
 
-    def _resolve(self, stage_id: StageId) -> Hit | Miss:
+    def _resolve(self, stage_id: StageId) -> Hit | Miss | Refused:
         stage = self.job.plan.stages[stage_id]
         resolved = resolve_stage(
             stage,
@@ -194,9 +204,28 @@ class _Driver:
         )
         self.resolved[stage_id] = resolved
         if resolved.record is None:
-            return Miss(stage_id)
+            return Miss(stage_id) if self._may_run(stage_id) else Refused(stage_id)
         self._tell_cached(stage_id, resolved.record)
         return Hit(stage_id)
+
+    def _may_run(self, stage_id: StageId) -> bool:
+        """Whether this machine can run a stage. The error is that of the first one; of others it is only named."""
+        problem = self.job.local.get(stage_id, LocalFacts()).refused
+        if problem is None:
+            return True
+        status: Status = "blocked" if any(each.refused for each in self.failures) else "failed"
+        ended = StageFinished(
+            time=time.time(),
+            stage=stage_id,
+            status=status,
+            message=str(HostError(problem)) if status == "failed" else problem.message.partition(":")[0],
+            exit_code=HostError.exit_code,
+            refused=True,
+        )
+        self.failures += [ended] if status == "failed" else []
+        self.counts[_COUNTED.get(status, status)] += 1
+        self.emit(ended)
+        return False
 
     def _tell_cached(self, stage_id: StageId, record: StageRecord) -> None:
         self.counts["cached"] += 1
@@ -209,7 +238,7 @@ class _Driver:
                 key=record.key,
                 tree=record.tree,
                 metrics=record.metrics,
-                findings=record.findings,
+                findings=placed(record.findings, self.job.local.get(stage_id, LocalFacts()).setting),
             )
         )
 

@@ -23,12 +23,13 @@ from axletree.buildsystem.cmake.cache import CACHE_FILE
 from axletree.buildsystem.code import is_header
 from axletree.buildsystem.editable import Changes, Count, Way, count_steps, redirect_target
 from axletree.buildsystem.ninja import NinjaStep, read_ninja_log
+from axletree.buildsystem.pytorch.forwarding import Era
 from axletree.core.errors import StageError
 from axletree.disk import remove_tree
-from axletree.execute.backend import check_requirements, open_builder
+from axletree.execute.backend import backend_warnings, check_requirements, open_builder
 from axletree.execute.context import ActionContext
 from axletree.execute.drivers.cmake import configure_command
-from axletree.execute.drivers.configure import check_expectations, checking
+from axletree.execute.drivers.configure import Build, check_configured, checking
 from axletree.execute.drivers.scikit_build import INFO
 from axletree.execute.killed import has_ninja, remove_written, was_stopped
 from axletree.execute.process import check_program, run_program
@@ -67,6 +68,8 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     venv: Path | None
     env: dict[str, str]
     way: Way
+    rules: Era | None = None
+    """How PyTorch's own tree makes CMake variables of the environment; ``None`` for other projects."""
     scratch: Path
     """Folder that is ours, beside the build folder."""
 
@@ -239,7 +242,7 @@ def _by_scikit_build(project: Project, need: Outdated) -> None:
 def _install_by_scikit_build(project: Project) -> None:
     _check_requirements(project)
     defines = {f"cmake.define.{name}": value for name, value in cmake_options(project.context.parameters).items()}
-    watch, end = checking(project.context.parameters.expect, project.source)
+    watch, end = checking(_build_of(project), project.source)
     config = {"editable.mode": "redirect", "editable.rebuild": "false", **_config(project), **defines}
     _install(project, {**config, "build-dir": str(project.build)}, watch=watch)
     end()
@@ -284,8 +287,12 @@ def _configure(project: Project, words: list[str]) -> None:
     project.context.progress("configuring")
     lines: list[str] = []
     _run(project, words, what="configuring", watch=lines.append)
-    check_expectations(project.context.parameters.expect, project.build / CACHE_FILE, lines)
+    check_configured(_build_of(project), project.build / CACHE_FILE, lines)
     _in_effect(project)
+
+
+def _build_of(project: Project) -> Build:
+    return Build(context=project.context, driver=project.way, rules=project.rules, env=project.env)
 
 
 def _in_effect(project: Project) -> None:
@@ -319,8 +326,9 @@ def _check_requirements(project: Project) -> None:
     if project.venv is None:
         return
     try:
-        builder = open_builder(project.context, project.source, project.env)
-        check_requirements(builder, project.venv, dict(_config(project)), kind="editable")
+        with backend_warnings(project.context):
+            builder = open_builder(project.context, project.source, project.env)
+            check_requirements(builder, project.venv, dict(_config(project)), kind="editable")
     except BuildException as error:
         raise StageError(f"the source cannot be built: {error}") from error
 

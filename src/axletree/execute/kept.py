@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any
 
 from axletree.buildsystem.cmake.cache import is_true
 from axletree.buildsystem.era import TELLING_FILES, Era, detect_era
@@ -41,19 +41,19 @@ def check_variables(env: Mapping[str, str], era: Era, driver: str, *, say: Calla
     Raises:
         StageError: variables that the project refuses, or would misread; all of them.
     """
-    if not era.pytorch or driver not in get_args(forwarding.Era):
+    if era.rules is None or driver not in {"setup.py", "scikit-build-core"}:
         return
-    found = forwarding.forward(env, cast("forwarding.Era", driver))
+    found = forwarding.forward(env, era.rules)
     for name, hint in found.ignored.items():
         say(f"{name} has no effect when {driver} builds PyTorch: {hint}")
-    message = f"cannot be set when {driver} builds PyTorch"
+    message = f"the variable cannot be set when {driver} builds PyTorch"
     problems = [Problem(message=message, key=name, hint=hint) for name, hint in found.refused.items()]
     parts = {"BUILD_LIBTORCH_WHL": era.libtorch_wheel, "BUILD_PYTHON_ONLY": era.libtorchless}
     problems += [
         Problem(
-            message="is not recognized by this version of PyTorch",
+            message="this version of PyTorch does not recognize the variable",
             key=name,
-            hint="this version can only be built as a whole, in a single stage",
+            hint="remove it, and build this version as a whole, in a single stage",
         )
         for name, known in parts.items()
         if not known and is_true(env.get(name) or "")

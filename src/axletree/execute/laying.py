@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.core.trees import Entry, Tree
-from axletree.disk import remove_tree
-from axletree.host.files import PART, replace_file
+from axletree.disk import PART, remove_tree
+from axletree.host.files import replace_file
 from axletree.store.errors import disk_errors
 
 if TYPE_CHECKING:

@@ -83,7 +83,8 @@ def content_of(context: Context, part: TreePart) -> PackageContent:
     paths = partition(content, claims)[part.package]
     if not paths:
         raise StageError(
-            f"package {part.package} has no files", hint="its `files` patterns do not match any file in the tree"
+            f"package {part.package} has no files",
+            hint="correct the package's `files` patterns: they match no file that the stage produced",
         )
     return PackageContent(entries=entries, paths=paths, brought=brought)
 

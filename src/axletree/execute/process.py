@@ -18,7 +18,8 @@ from urllib.parse import unquote
 from axletree.core.errors import StageError
 from axletree.core.secrets import looks_secret
 from axletree.disk import give_room_back, set_aside
-from axletree.execute.progress import describe
+from axletree.execute.progress import compile_step, describe
+from axletree.host.room import entrance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -60,9 +61,13 @@ def redact(data: bytes, secrets: Iterable[bytes]) -> bytes:
 class Log:
     """A stage's log file. What looks like a secret is written as ``***``."""
 
-    def __init__(self, stream: BinaryIO, *, secrets: Iterable[bytes] = ()) -> None:
+    def __init__(
+        self, stream: BinaryIO, *, secrets: Iterable[bytes] = (), rewrite: Callable[[bytes], bytes] = bytes
+    ) -> None:
+        """Write to a stream without a buffer; ``rewrite`` gives each line the paths that its readers know."""
         self._stream = stream
         self._secrets = tuple(secrets)
+        self._rewrite = rewrite
         self._recent: deque[str] = deque(maxlen=_RECENT_LINES)
         self._printed: deque[str] = deque(maxlen=_TAIL_LINES)
         self._left = 0
@@ -94,7 +99,7 @@ class Log:
         self._put(f"{text}\n".encode())
 
     def _put(self, line: bytes) -> str:
-        line = redact(line, self._secrets)
+        line = self._rewrite(redact(line, self._secrets))
         if self._left < len(line):
             self._keep_room()
         self._left -= len(line)
@@ -128,8 +133,9 @@ def run_program(
 ) -> int:
     """Run a program with its output in the log, and return its exit code (negative: the signal that ended it).
 
-    Lines such as ninja's ``[12/40] Building ...`` are passed on as progress. Only the program itself is waited for:
-    what it left in the background may hold its output open for ever.
+    Lines such as ninja's ``[12/40] Building ...`` are passed on as progress. Commands of compilers, as setuptools and
+    make print them, are counted, without a total: nobody says how many there will be. Only the program itself is waited
+    for: what it left in the background may hold its output open for ever.
 
     Args:
         argv: The program and its arguments.
@@ -145,19 +151,22 @@ def run_program(
     """
     if not quiet:
         log.say(f"$ {' '.join(argv)}")
+    enter = entrance(cwd)
     try:
         process = subprocess.Popen(
             list(argv),
-            cwd=cwd,
+            cwd=None if enter is not None else cwd,
             env=dict(env),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             process_group=0,
+            preexec_fn=enter,  # noqa: PLW1509 (two system calls, which need no lock that another thread may hold)
         )
     except OSError as error:
         raise StageError(f"cannot run {argv[0]}: {error.strerror}") from error
     assert process.stdout is not None  # noqa: S101 (asked for above)
+    objects = 0
     with process.stdout as output, _ended_on_error(process):
         for line in _lines(_output(process, output.fileno())):
             log.write(line)
@@ -165,7 +174,11 @@ def run_program(
             if match is not None:
                 message = describe(match[3].decode(errors="replace").strip())
                 progress(message, done=int(match[1]), total=int(match[2]))
-            elif watch is not None:
+                continue
+            if b" -c " in line and (step := compile_step(line.decode(errors="replace"))) is not None:
+                objects += 1
+                progress(step, done=objects)
+            if watch is not None:
                 watch(line.decode(errors="replace").rstrip())
     return process.wait()
 

@@ -1,4 +1,4 @@
-"""What a step of ninja does, in few words: from CMake's description of it, or from its command line.
+"""What a step of a build does, in few words: from CMake's description of it, or from its command line.
 
 With ``-v`` ninja prints the command instead of the description, and one of PyTorch has two thousand characters.
 """
@@ -22,6 +22,10 @@ _COMPILES = re.compile(r"(?:^|\s)(?:-c|--compile|-dc)(?=\s)")
 _OUTPUT = re.compile(r"(?:^|\s)(?:-o|--output-file)\s+(?P<path>\S+)")
 _SOURCE = re.compile(r"(?:^|\s)(?P<path>[^\s'\"]+\.(?:c|cc|cpp|cxx|c\+\+|C|cu|hip|m|mm|s|S|asm|f|f90))(?=\s|$)")
 _LINKS = re.compile(r"(?:^|\s)(?:-shared|-Wl,\S+)(?=\s)")
+_COMPILER = re.compile(
+    r"^\s*(?:\S*/)?(?:s?ccache\s+(?:\S*/)?)?(?:[\w.]+-)*(?:g?cc|[cg]\+\+|clang(?:\+\+)?|nvcc|hipcc|icp?x)(?:-[\d.]+)?\s"
+)
+"""A compiler's name in front of its arguments, with a compiler cache or without."""
 _SHELL = re.compile(r"^:\s*+&&\s*+|(?<!\s)\s*+&&\s*+:\s*+$")
 _RUN = re.compile(r"^cd \S+ && (?P<program>\S+)(?P<rest>.*)$")
 _LONGEST = 120
@@ -31,6 +35,11 @@ _LONGEST = 120
 def describe(step: str) -> str:
     """Words for the text behind ninja's ``[12/40]``; a text of unknown form is cut to a line's length."""
     return _described(step) or _commanded(_SHELL.sub("", step)) or _cut(step)
+
+
+def compile_step(line: str) -> str | None:
+    """Words for a line that is a compiler's command for one object, as setuptools and make print it; else ``None``."""
+    return _commanded(line) if _COMPILER.match(line) and _COMPILES.search(line) and _OUTPUT.search(line) else None
 
 
 def _described(step: str) -> str | None:

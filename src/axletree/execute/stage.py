@@ -17,14 +17,18 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import psutil
 
+from axletree.check.rules.image_proof import proof_findings
 from axletree.core.errors import AxletreeError, ExpectationError, StageError, StoreError
 from axletree.core.events import MemorySampled, StageFinished, StageProgress
+from axletree.core.findings import Finding
 from axletree.core.records import Metrics, StageRecord
+from axletree.core.setting import LOCK, placed
 from axletree.core.units import format_bytes
-from axletree.disk import FULL, remove_tree
+from axletree.core.values import Key
+from axletree.disk import FULL, give_room_back, has_room_behind, remove_tree
 from axletree.execute.context import ActionContext, ActionFunction, Outcome
-from axletree.execute.diagnosing import Failure, read_failure
 from axletree.execute.process import Log, secrets_of
+from axletree.host.room import outside, outside_json
 from axletree.store.blobs import CorruptBlob, lost_blobs
 from axletree.store.errors import mount_point
 from axletree.store.layout import STORE_VARIABLE
@@ -34,14 +38,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from axletree.core.events import Event
+    from axletree.core.events import Event, ProgressUnit
     from axletree.core.records import CacheCounts, StageRequest
     from axletree.core.setting import StageSetting
-    from axletree.core.values import Digest, Key
+    from axletree.core.values import Digest
+    from axletree.execute.diagnosing import Failure
     from axletree.plan.actions.spec import ActionSpec
     from axletree.recipe.settings import Settings
     from axletree.store.store import Store
 
+_FINDINGS: msgspec.json.Decoder[tuple[Finding, ...]] = msgspec.json.Decoder(tuple[Finding, ...])
 _SAMPLE_SECONDS = 0.25
 _LITTLE_ROOM = 256 << 20
 _NO_ROOM = 64 << 10
@@ -71,6 +77,17 @@ def log_file(store: Store, key: Key) -> Path:
     return store.logs / f"{key[:24]}.log"
 
 
+def trim_logs(store: Store) -> int:
+    """Give the room back that killed stages kept behind their logs; how many had any. Those of running stages stay."""
+    kept = {path for path in store.logs.glob("*.log") if has_room_behind(path)}
+    keys = [key for path in store.requests.rglob("*.json") if log_file(store, key := Key(path.stem)) in kept]
+    free = [key for key in keys if not store.is_locked(stage_lock(key))] if kept else []
+    for key in free:
+        with store.lock(stage_lock(key)), suppress(OSError), log_file(store, key).open("r+b") as stream:
+            give_room_back(stream.fileno())
+    return len(free)
+
+
 def run_stage(
     store: Store,
     request: StageRequest,
@@ -97,7 +114,7 @@ def run_stage(
         log_path = log_file(store, request.key)
         log_path.parent.mkdir(parents=True, exist_ok=True)
         with log_path.open("wb", buffering=0) as stream:  # nothing refused by a full disk is left for the end
-            log = Log(stream, secrets=secrets_of(environ, settings.addresses))
+            log = Log(stream, secrets=secrets_of(environ, settings.addresses), rewrite=outside)
             run = partial(_attempt, store, request, spec, action, isolation=dict(isolation))
             try:
                 return run(log=log, log_path=log_path, emit=emit, settings=settings, environ=environ)
@@ -121,9 +138,11 @@ def _attempt(
     work = work_folder(store, request.key)
     started, peak = time.monotonic(), [0]
 
-    def progress(message: str, *, done: int | None = None, total: int | None = None) -> None:
+    def progress(
+        message: str, *, done: int | None = None, total: int | None = None, unit: ProgressUnit = "steps"
+    ) -> None:
         words = log.redact(message)[:_LONGEST_MESSAGE]
-        emit(StageProgress(time=time.time(), stage=request.stage, message=words, done=done, total=total))
+        emit(StageProgress(time=time.time(), stage=request.stage, message=words, done=done, total=total, unit=unit))
 
     try:
         remove_tree(work)  # what an interrupted attempt left
@@ -141,14 +160,16 @@ def _attempt(
         with _sampled_memory(request, emit, peak):
             outcome = action(context)
         facts = _facts(request, spec, outcome)
-        outcome = msgspec.structs.replace(outcome, findings=(*outcome.findings, *context.notes.findings))
+        found = (*outcome.findings, *context.notes.findings, *_doubts(request))
+        findings = _FINDINGS.decode(outside_json(msgspec.json.encode(found)))
+        outcome = msgspec.structs.replace(outcome, findings=findings)
         metrics = _metrics(request, started=started, peak=peak[0])
         cache = context.notes.cache_use
         record = _record(request, outcome, facts, isolation=isolation, cache=cache, metrics=metrics)
         record = store.put_record(record, spec.facts)
     except Exception as error:  # noqa: BLE001 (whatever an action does, the run must end with a clear result)
         said = _said(log_path, log, error, _setting(request, isolation))  # before our own words are in the log
-        failure = _damage(store, request) or _explained(store, error, said, work)
+        failure = _named(_damage(store, request) or _explained(store, error, said, work), request)
         with suppress(OSError):  # a full disk takes no more lines
             if isinstance(failure, AxletreeError):
                 log.say(f"error: {failure}")
@@ -161,6 +182,11 @@ def _attempt(
         remove_tree(work)
     emit(_finished(request, record, log_path=log_path))
     return True
+
+
+def _doubts(request: StageRequest) -> tuple[Finding, ...]:
+    """What is to be said with the result wherever it is used, if its image was not proved."""
+    return proof_findings(request.local.image or "", request.local.unproved)
 
 
 def _facts(request: StageRequest, spec: ActionSpec, outcome: Outcome) -> dict[str, Any]:
@@ -190,6 +216,7 @@ def _record(
         findings=outcome.findings,
         facts=facts,
         isolation=isolation,
+        unproved=request.local.unproved,
         compiler_cache=cache,
         metrics=metrics,
         finished_at=time.time(),
@@ -216,7 +243,7 @@ def _finished(request: StageRequest, record: StageRecord, *, log_path: Path | No
         key=request.key,
         tree=record.tree,
         metrics=record.metrics,
-        findings=record.findings,
+        findings=placed(record.findings, request.local.setting),
         log=str(log_path) if log_path is not None else None,
     )
 
@@ -229,6 +256,8 @@ def _setting(request: StageRequest, isolation: Mapping[str, bool]) -> StageSetti
 
 def _said(log_path: Path, log: Log, error: Exception, setting: StageSetting | None) -> Failure:
     """What the log says of a failure; where nothing in it looks like a cause, the last lines that a program printed."""
+    from axletree.execute.diagnosing import Failure, read_failure  # noqa: PLC0415 (only for failures: start-up time)
+
     if isinstance(error, ExpectationError):
         return Failure()
     said = read_failure(log_path, setting)
@@ -252,6 +281,14 @@ def _damage(store: Store, request: StageRequest) -> CorruptBlob | None:
         else:
             lost += [blob for blob in dict.fromkeys(blobs) if blob is not None and not store.blob_ok(blob)]
     return lost_blobs(store, lost) if lost else None
+
+
+def _named(error: Exception, request: StageRequest) -> Exception:
+    """The error, with the command that locks the recipe of this run where its hints have a general one."""
+    setting = request.local.setting
+    if isinstance(error, AxletreeError) and setting is not None and setting.lock:
+        error.name_command(LOCK, setting.lock)
+    return error
 
 
 def _explained(store: Store, error: Exception, said: Failure, work: Path) -> Exception:
@@ -301,6 +338,7 @@ def _failure(
         message=f"corrupt input: {message}" if corrupt else message,
         corrupt=corrupt,
         cause=() if findings else said.cause,  # the log of an audit has its findings once more
+        error_line=None if findings or not isinstance(error, StageError) else said.error_line,
         findings=findings or known,
         log=str(log_path),
         exit_code=error.exit_code if isinstance(error, AxletreeError) else StageError.exit_code,

@@ -11,8 +11,10 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from axletree.core.errors import HostError
-from axletree.disk import remove_tree
-from axletree.host.files import part_folder
+from axletree.core.values import digest_of
+from axletree.disk import part_folder, remove_tree
+from axletree.host.environment.prefixes import name_plainly
+from axletree.host.room import in_room
 from axletree.host.sandbox import can_protect
 from axletree.host.venvs import create_venv
 
@@ -49,7 +51,7 @@ def interpreter_for(context: Context, version: str) -> Interpreter:
     found = context.request.local.interpreters.get(version)
     if found is None:
         raise HostError(
-            f"the request does not specify an interpreter for Python {version}",
+            f"the stage's request does not name an interpreter for Python {version}",
             hint="plan the build again on this machine",
         )
     return found
@@ -65,14 +67,20 @@ def wheel_folder(context: Context, digest: Digest) -> Path:
 def ensure_environment(context: Context, digest: Digest) -> Path:
     """The virtual environment for an environment's tree, made now if it is not there.
 
+    Libraries that wheels put into its ``lib``, as Intel's do, have their plain names there too: linkers look for those.
+
     Raises:
         StageError: the installer refuses; its words are in the message.
     """
     description = describe(context, digest)
     interpreter = interpreter_for(context, description["version"])
-    folder = context.store.environments / digest[:24]
+    # Programs in an environment name their interpreter by its path, and a stage may see another than the next one.
+    name = f"{digest[:24]}-fixed" if in_room() else digest[:24]
+    name += f"-{digest_of(interpreter.path.encode())[:8]}" if context.ingredients.image is not None else ""
+    folder = context.store.environments / name
     with context.store.lock(f"environment-{digest}"):
         if _works(folder, interpreter):
+            name_plainly([folder / "lib"], folder / "lib")
             os.utime(folder)  # it is in use: `store gc` goes by that
             return folder
         context.progress("creating the environment")
@@ -87,6 +95,7 @@ def ensure_environment(context: Context, digest: Digest) -> Path:
             share=can_protect(),
             say=context.log.write,
         )
+        name_plainly([folder / "lib"], folder / "lib")
         remove_tree(wheels)  # other names of files in the store, which nobody may write to
     return folder
 

@@ -16,24 +16,25 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from axletree.core.values import canonical_json, digest_of
+from axletree.disk import part_folder
 from axletree.execute.compiler_cache import link_folders, note_use, put_in_front, tell_launchers
 from axletree.execute.stage_venvs import uv_cache
-from axletree.host.files import part_folder, replace_file
+from axletree.host.files import replace_file
 from axletree.host.jobserver import job_tokens, takes_tokens
+from axletree.host.room import find_program, gpu_variables
 from axletree.host.sandbox import read_only
 from axletree.host.tools import SYSTEM_PATH
 from axletree.host.venvs import wheel_shelf
+from axletree.plan.keys import TOOLKIT_PROGRAMS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from axletree.execute.context import Context
     from axletree.store.store import Store
 
 ENVIRONMENT_FILE = "environment.json"
 """Where a stage's variables are written down in its folder, for `axletree shell`."""
-_TOOLKIT_PROGRAMS = frozenset({"nvcc", "hipcc", "hipconfig"})
-"""Programs whose installation is found by the folder that they lie in: a link elsewhere would mislead."""
 MAPS = "maps"
 """File of a folder that several environments compile in: the flags that keep its paths out of what is compiled."""
 _CMAKE = """\
@@ -78,22 +79,25 @@ def child_environment(
             replace: setuptools' and Autoconf's are such.
     """
     root = root or context.work
-    env = _base(context)
-    tools = _declared_tools(context)
+    env = {**image_variables(context), **_base(context)}
+    image = context.ingredients.image
+    tools = [] if image is not None else _declared_tools(context)
     path = [str(venv / "bin")] if venv is not None else []
-    cache = put_in_front(context, env, root, rest=[*tools, *SYSTEM_PATH]) if compiles else []
-    env["PATH"] = ":".join(dict.fromkeys([*path, *cache, *tools, *SYSTEM_PATH]))
+    system = _system_path(context) if image is None else image.variables.get("PATH", ":".join(SYSTEM_PATH)).split(":")
+    cache = put_in_front(context, env, root, rest=[*tools, *system]) if compiles else []
+    env["PATH"] = ":".join(dict.fromkeys([*path, *cache, *tools, *system]))
     if venv is not None:
         env["VIRTUAL_ENV"] = str(venv)
+    if venv is not None and compiles and _has_headers(venv):
+        env["CMAKE_PREFIX_PATH"] = str(venv)
     env |= {name: value for name, value in context.ingredients.environ.items() if value is not None}
-    env |= variables
+    env |= {**variables, **gpu_variables({**env, **variables})}
     if compiles:
+        env.setdefault("ZIG_GLOBAL_CACHE_DIR", str(context.store.cache / "zig"))  # its C++ library: 40 s to compile
+        env.setdefault("ZIG_LOCAL_CACHE_DIR", str(context.work / "tmp" / "zig"))
         tell_launchers(context, env, cache)
         flags = _steady_maps(context, root, venv) if steady else _maps(root, venv)
-        for variable in ("CPPFLAGS",) if keep_flags else ("CFLAGS", "CXXFLAGS"):
-            env[variable] = " ".join([*filter(None, [env.get(variable)]), *flags])
-        if keep_flags:
-            _tell_cmake(context.store, env, flags)
+        _add_flags(context.store, env, flags, keep_flags=keep_flags)
     store = context.store
     with ExitStack() as stack:
         if compiles:
@@ -105,6 +109,24 @@ def child_environment(
         yield env
     if compiles:
         note_use(context)
+
+
+def _add_flags(store: Store, env: dict[str, str], flags: Sequence[str], *, keep_flags: bool) -> None:
+    for variable in ("CPPFLAGS",) if keep_flags else ("CFLAGS", "CXXFLAGS"):
+        env[variable] = " ".join([*filter(None, [env.get(variable)]), *flags])
+    if keep_flags:
+        _tell_cmake(store, env, flags)
+
+
+def image_variables(context: Context) -> dict[str, str]:
+    """What the stage's image sets; nothing where its programs see the host's files."""
+    image = context.ingredients.image
+    return {} if image is None else dict(image.variables)
+
+
+def _has_headers(venv: Path) -> bool:
+    """Whether wheels brought headers for anybody, as Intel's do: with their libraries they are where CMake looks."""
+    return any((venv / "include").glob("*.h"))
 
 
 def note_environment(context: Context, env: Mapping[str, str]) -> None:
@@ -146,11 +168,29 @@ def _declared_tools(context: Context) -> list[str]:
     for name, path in context.request.local.tools.items():
         if shutil.which(name, path=system) == path:
             continue  # it is the one that is found anyway
-        if name in _TOOLKIT_PROGRAMS:
+        if name in TOOLKIT_PROGRAMS:  # they find their installation by the folder that they are in, so no link
             folders.append(str(Path(path).parent))
         else:
             links[name] = path
     return [str(_links(context.store, links)), *folders] if links else folders
+
+
+def _system_path(context: Context) -> list[str]:
+    """The system's folders; without compilers for GPUs, unless they are declared.
+
+    Build scripts compile for a GPU because one of these is there, although the variant is for the CPU. Hiding needs no
+    key: a stage finds what it finds on a host without them. One that declares any sees all, so its key names all.
+    """
+    if not TOOLKIT_PROGRAMS.isdisjoint(context.request.local.tools):
+        return list(SYSTEM_PATH)
+    folders: list[str] = []
+    for folder in SYSTEM_PATH:
+        if any(os.access(f"{folder}/{name}", os.X_OK) for name in TOOLKIT_PROGRAMS):
+            others = {each.name: each.path for each in os.scandir(folder) if each.name not in TOOLKIT_PROGRAMS}
+            folders.append(str(_links(context.store, dict(sorted(others.items())))))
+        else:
+            folders.append(folder)
+    return folders
 
 
 def _links(store: Store, links: Mapping[str, str]) -> Path:
@@ -191,7 +231,7 @@ def _maps(root: Path, venv: Path | None) -> list[str]:
 
 def _tell_cmake(store: Store, env: dict[str, str], flags: Iterable[str]) -> None:
     """CMake is alone in not reading ``CPPFLAGS``: one that a build calls by name gets the flags where it looks."""
-    if shutil.which("cmake", path=env["PATH"]) is None:
+    if find_program("cmake", env["PATH"]) is None:
         return
     text = _CMAKE.replace("@FLAGS@", shlex.quote(" ".join(flags)))
 
@@ -226,7 +266,7 @@ def _parallelism(context: Context, env: dict[str, str]) -> Iterator[None]:
     """Pass the granted number of jobs on, in one way only: tokens, or a number, or setuptools' own threads."""
     jobs, how = context.grant.jobs, context.grant.parallel
     if how == "auto":
-        how = "tokens" if takes_tokens(env) else "jobs"
+        how = "tokens" if context.ingredients.image is None and takes_tokens(env) else "jobs"
     for name in _NUMBERS_OF_JOBS:
         env.pop(name, None)  # a recipe's: beside tokens, tools would go by the number
     if how == "tokens":

@@ -26,6 +26,7 @@ from axletree.execute.laying import holds, laid_out, lay_out, listing_of, remove
 from axletree.execute.preparing import PREPARED
 from axletree.execute.variables import MAPS
 from axletree.host.files import replace_file
+from axletree.host.room import WORKSPACE, can_keep, in_container, in_room, kept_at_one_place
 from axletree.recipe.target import input_variable
 from axletree.store.errors import disk_errors
 
@@ -35,12 +36,15 @@ if TYPE_CHECKING:
     from axletree.core.records import Ingredients
     from axletree.core.values import Digest
     from axletree.execute.context import Context
+    from axletree.store.store import Store
 
 _INPUT = "in:"
 _SETTINGS = "settings"
 _RUNNING = "running"
 _OURS = frozenset({_SETTINGS, _RUNNING, MAPS, PREPARED})
 """Files of our own in a workspace, beside the listings of what is laid out."""
+KEPT = "workspace"
+"""File of a stage's folder with the name of its workspace, for `axletree shell`."""
 
 
 class Workplace(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +57,14 @@ class Workplace(msgspec.Struct, frozen=True, kw_only=True):
     """Name of a stage -> its tree."""
     state: Path | None
     """What is kept for the next run; ``None`` unless the stage asked for it."""
+
+
+def kept_folder(store: Store, name: str, *, fixed: bool) -> Path:
+    """The folder of the store that a stage keeps; ``fixed``: the stage sees it at its fixed place.
+
+    It is full of its own path, so one that is seen at another path is another folder.
+    """
+    return store.workspaces / hashlib.sha256(f"{name}\n{WORKSPACE if fixed else ''}".encode()).hexdigest()[:24]
 
 
 def workplace_variables(context: Context, place: Workplace) -> dict[str, str]:
@@ -81,14 +93,14 @@ def open_workplace(context: Context, *, settings: Any = None, alone: bool = Fals
     trees = _trees(context)
     wanted = key_of(_all_settings(context) if settings is None else settings)
     owner = context.request.local.continues
-    if owner and not alone:
+    if owner and not alone and can_keep(kept_folder(context.store, owner, fixed=in_room())):
         with _taken(context, owner, trees, lambda root: _is_fit(context, root, wanted, trees["source"])) as place:
             if place is not None:
                 context.log.say("continuing in the workspace kept by the previous stage")
                 yield place
                 return
     name = context.request.local.workspace
-    if not name:
+    if not name or not can_keep(kept_folder(context.store, name, fixed=in_room())):
         for folder, digest in trees.items():
             context.store.materialise(digest, context.work / folder)
         yield _workplace(context.work, trees, state=None)
@@ -103,8 +115,8 @@ def _taken(
     context: Context, name: str, trees: dict[str, Digest], enter: Callable[[Path], bool]
 ) -> Iterator[Workplace | None]:
     """Lock a workspace and lay the trees out in it; ``None`` if ``enter`` says that it is of no use."""
-    short = hashlib.sha256(name.encode()).hexdigest()[:24]
-    root = context.store.workspaces / short
+    root = kept_folder(context.store, name, fixed=in_room())
+    short = root.name
     with context.store.lock(f"workspace-{short}"):
         with disk_errors(context.store):
             if not enter(root):
@@ -118,7 +130,9 @@ def _taken(
             mark = root / _RUNNING
             begin(mark)
         try:
-            yield _workplace(root, trees, state=root / "state")
+            with kept_at_one_place(root) as seen:
+                (context.work / KEPT).write_text(short)
+                yield _workplace(seen, trees, state=seen / "state")
         except Exception:
             if mended:  # perhaps it relied on what was removed: better all anew than the same error for ever
                 context.log.say(
@@ -169,7 +183,14 @@ def _open(context: Context, root: Path, settings: str) -> bool:
 def _empty(root: Path) -> None:
     """Remove a workspace. First what vouches for it: whoever is killed now leaves one that is of no use to anybody."""
     (root / _SETTINGS).unlink(missing_ok=True)
-    remove_tree(root)
+    if not in_container():
+        remove_tree(root)
+        return
+    for entry in [*root.iterdir()]:  # the folder itself stays: it is mounted
+        if entry.is_dir() and not entry.is_symlink():
+            remove_tree(entry)
+        else:
+            entry.unlink()
 
 
 def _is_usable(context: Context, root: Path, settings: str) -> bool:

@@ -17,20 +17,24 @@ from axletree.binary.zip.deflate import LEVEL
 from axletree.binary.zip.directory import read_directory
 from axletree.binary.zip.members import SMALL, iter_member, read_member
 from axletree.binary.zip.records import EARLIEST
-from axletree.core.errors import HostError, IntegrityError, Problem, some_problems
+from axletree.core.errors import IntegrityError, Problem, some_problems
 from axletree.core.values import Digest
-from axletree.host.files import appearing
+from axletree.disk import write_all
+from axletree.host.files import appearing, file_errors
 from axletree.package.wheel.names import WheelName, render_wheel_name
 from axletree.package.wheel.record import ReadContent, check_record, content_of, encode_hash, parse_record
 from axletree.package.wheel.writer import WrittenWheel, write_wheel, write_zip
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Sequence
+    from collections.abc import Callable, Container, Iterable, Sequence
 
     from axletree.binary.zip.directory import ZipEntry
     from axletree.package.wheel.info import WheelInfo
     from axletree.package.wheel.metadata import Metadata
     from axletree.package.wheel.writer import Member
+
+WRITTEN_WRONG = "run the command again; if this repeats, check the disk and the memory, or report it as a bug"
+"""What to do where an output does not read back as it was written."""
 
 
 class WheelFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,15 +83,12 @@ def map_file(path: Path) -> memoryview:
         HostError: it can't be opened.
         IntegrityError: it is empty.
     """
-    try:
-        with path.open("rb") as file:
-            if os.fstat(file.fileno()).st_size == 0:
-                raise IntegrityError(Problem(file=str(path), message="is empty"))
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            _FILES[mapped] = descriptor = os.dup(file.fileno())
-            weakref.finalize(mapped, os.close, descriptor)
-    except OSError as error:
-        raise HostError(Problem(file=str(path), message=f"cannot be read: {error.strerror}")) from error
+    with file_errors(path), path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            raise IntegrityError(Problem(file=str(path), message="the file is empty"))
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        _FILES[mapped] = descriptor = os.dup(file.fileno())
+        weakref.finalize(mapped, os.close, descriptor)
     # Not closed here: the traceback of an error may still hold views. The mapping goes with the last of them.
     return memoryview(mapped)
 
@@ -128,8 +129,7 @@ class _Output:
         self._waiting, self._size = [], 0
         if self._sha256 is not None:
             self._sha256.update(data)
-        while data:
-            data = data[os.write(self._descriptor, data) :]
+        write_all(self._descriptor, data)
 
     def copy_range(self, data: bytes | memoryview, offset: int) -> bool:
         """Let the kernel copy a part of a mapped file; its pages are touched for the digest only."""
@@ -223,7 +223,9 @@ def write_zip_file(
         contents = read_contents(view, read_directory(view, archive=path.name), archive=path.name, threads=threads)
         sizes = {name: (encode_hash(bytes.fromhex(found.sha256)), found.size) for name, found in contents.items()}
         if sizes != {line.path: (line.hash, line.size) for line in written}:
-            raise IntegrityError(Problem(file=path.name, message="the archive was not written as intended"))
+            raise IntegrityError(
+                Problem(file=path.name, message="the archive was not written correctly"), hint=WRITTEN_WRONG
+            )
     return ZipFile(path=path, size=path.stat().st_size)
 
 
@@ -250,7 +252,7 @@ def read_contents(
 
     def read(group: list[ZipEntry]) -> list[tuple[str, ReadContent]]:
         return [
-            (entry.name, _content(view, entry, archive, hashed=hashed is None or entry.name in hashed))
+            (entry.name, read_content(view, entry, archive=archive, hashed=hashed is None or entry.name in hashed))
             for entry in group
         ]
 
@@ -275,13 +277,24 @@ def share_out(entries: Sequence[ZipEntry], parts: int) -> list[list[ZipEntry]]:
     return [[entry for entry in entries if owner[entry.name] == part] for part in range(parts)]
 
 
-def _content(view: memoryview, entry: ZipEntry, archive: str, *, hashed: bool) -> ReadContent:
+def read_content(
+    view: memoryview,
+    entry: ZipEntry,
+    *,
+    archive: str,
+    hashed: bool = True,
+    write: Callable[[bytes | memoryview], object] = lambda _: None,
+) -> ReadContent:
+    """What a member holds, which ``write`` gets as it is read."""
     if entry.size <= SMALL:
-        return content_of(read_member(view, entry, archive=archive, limit=SMALL))
+        data = read_member(view, entry, archive=archive, limit=SMALL)
+        write(data)
+        return content_of(data)
     digest = hashlib.sha256()
     for chunk in iter_member(view, entry, archive=archive):
         if hashed:
             digest.update(chunk)
+        write(chunk)
     return ReadContent(sha256=digest.hexdigest() if hashed else "", size=entry.size)
 
 
@@ -297,7 +310,8 @@ def _verify(path: Path, filename: str, written: WrittenWheel, threads: int) -> N
     record = next((entry for entry in entries if entry.name == own), None)
     if record is None or entries[-1] is not record:
         raise IntegrityError(
-            Problem(file=filename, message="the archive was not written correctly: RECORD is not its last member")
+            Problem(file=filename, message="the archive was not written correctly: RECORD is not its last member"),
+            hint=WRITTEN_WRONG,
         )
     lines = parse_record(read_member(view, record, archive=filename, limit=record.size), file=own)
     contents = read_contents(view, entries, archive=filename, threads=threads, hashed=written.copied)
@@ -307,6 +321,6 @@ def _verify(path: Path, filename: str, written: WrittenWheel, threads: int) -> N
         for issue in issues
     ]
     if lines != written.record or view.nbytes != written.size:
-        problems.append(Problem(file=filename, message="the archive was not written as intended"))
+        problems.append(Problem(file=filename, message="the archive was not written correctly"))
     if problems:
-        raise IntegrityError(*some_problems(problems))
+        raise IntegrityError(*some_problems(problems), hint=WRITTEN_WRONG)

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 ROOT = Path("/")
 
@@ -33,6 +37,13 @@ def group_folders(root: Path = ROOT) -> list[tuple[Path, str]]:
     return folders
 
 
+def _of(controller: str, folders: Iterable[tuple[Path, str]]) -> Iterator[tuple[Path, bool]]:
+    """Groups that have a controller, and whether they are of version 2, where all groups have all controllers."""
+    for folder, controllers in folders:
+        if controllers == "" or controller in controllers.split(","):
+            yield folder, controllers == ""
+
+
 def _unified(mounts: Path) -> Path:
     """Where version 2 is mounted: at the top, or beside version 1 (systemd's "hybrid")."""
     return mounts / "unified" if (mounts / "unified").is_dir() else mounts
@@ -41,16 +52,9 @@ def _unified(mounts: Path) -> Path:
 def memory_groups(folders: list[tuple[Path, str]]) -> list[tuple[int, int]]:
     """Bytes left below each memory limit of some groups, and the limit."""
     room: list[tuple[int, int]] = []
-    for folder, controllers in folders:
-        if controllers == "":
-            limit, used = read_number(folder / "memory.max"), read_number(folder / "memory.current")
-        elif "memory" in controllers.split(","):
-            limit, used = (
-                read_number(folder / "memory.limit_in_bytes"),
-                read_number(folder / "memory.usage_in_bytes"),
-            )
-        else:
-            continue
+    for folder, unified in _of("memory", folders):
+        names = ("memory.max", "memory.current") if unified else ("memory.limit_in_bytes", "memory.usage_in_bytes")
+        limit, used = (read_number(folder / name) for name in names)
         if limit is not None and limit < 2**60:
             left = limit - (used or 0) + _idle_cache(folder / "memory.stat")
             room.append((min(limit, max(0, left)), limit))
@@ -60,17 +64,15 @@ def memory_groups(folders: list[tuple[Path, str]]) -> list[tuple[int, int]]:
 def swap_limits(folders: list[tuple[Path, str]]) -> list[int]:
     """Bytes of swap beyond memory that each group allows."""
     limits: list[int] = []
-    for folder, controllers in folders:
-        if controllers == "":
+    for folder, unified in _of("memory", folders):
+        if unified:
             swap = read_number(folder / "memory.swap.max")
-        elif "memory" in controllers.split(","):
+        else:
             both = read_number(folder / "memory.memsw.limit_in_bytes")
             alone = read_number(folder / "memory.limit_in_bytes")
             swap = None if both is None or alone is None else max(0, both - alone)
             if both is not None and both >= 2**60:
                 swap = None
-        else:
-            continue
         if swap is not None:
             limits.append(swap)
     return limits
@@ -79,15 +81,15 @@ def swap_limits(folders: list[tuple[Path, str]]) -> list[int]:
 def core_quota(folders: list[tuple[Path, str]]) -> float | None:
     """The tightest CPU quota of some groups in cores; ``None`` where there is none."""
     quotas: list[float] = []
-    for folder, controllers in folders:
-        if controllers == "":
+    for folder, unified in _of("cpu", folders):
+        if unified:
             try:
                 quota, period = (folder / "cpu.max").read_text().split()
                 if quota != "max":
                     quotas.append(int(quota) / int(period))
             except (OSError, ValueError, ZeroDivisionError):
                 continue
-        elif "cpu" in controllers.split(","):
+        else:
             amount, span = read_number(folder / "cpu.cfs_quota_us"), read_number(folder / "cpu.cfs_period_us")
             if amount is not None and amount > 0 and span:
                 quotas.append(amount / span)
@@ -96,10 +98,8 @@ def core_quota(folders: list[tuple[Path, str]]) -> float | None:
 
 def out_of_memory_kills(folders: list[tuple[Path, str]]) -> int | None:
     """Processes of our own group that were killed for memory; ``None`` where no group counts them."""
-    for folder, controllers in folders:
-        name = "memory.events" if controllers == "" else "memory.oom_control"
-        if controllers and "memory" not in controllers.split(","):
-            continue
+    for folder, unified in _of("memory", folders):
+        name = "memory.events" if unified else "memory.oom_control"
         try:
             fields = dict(line.split() for line in (folder / name).read_text().splitlines())
             return int(fields["oom_kill"])

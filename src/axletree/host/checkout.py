@@ -8,8 +8,6 @@ then changes files. While it does, a ref of our own says so, and the next sync f
 from __future__ import annotations
 
 import contextlib
-import difflib
-import fcntl
 import os
 import shutil
 import time
@@ -19,6 +17,9 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from axletree.core.errors import HostError, Problem, UsageError
+from axletree.core.near import similar
+from axletree.disk import lock_now
+from axletree.host.files import file_errors
 from axletree.host.indexes import redact
 from axletree.host.obstacles import SYNCED, WANTED, find_obstacles, populated
 from axletree.host.worktree import links, open_worktree, same_repository, submodules_of
@@ -56,24 +57,17 @@ def sync_lock(folder: Path) -> Iterator[tuple[int, ...]]:
     Raises:
         HostError: another one is at work, or the folder can't be made.
     """
-    try:
+    with file_errors(folder, "the folder cannot be used"):
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError as error:
-        raise HostError(Problem(file=str(folder), message=f"cannot be used as a folder: {error.strerror}")) from error
     try:
         end = time.monotonic() + _PATIENCE
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError as error:
-                if time.monotonic() > end:
-                    hint = "wait for it to finish; if it was killed, wait for the git processes that it started"
-                    raise HostError(
-                        Problem(file=str(folder), message="another sync is already running in this folder", hint=hint)
-                    ) from error
-                time.sleep(0.1)
+        while not lock_now(descriptor):
+            if time.monotonic() > end:
+                hint = "wait until it finishes; if it was killed, wait until the git processes that it started end"
+                message = "another sync is already running in this folder"
+                raise HostError(Problem(file=str(folder), message=message, hint=hint))
+            time.sleep(0.1)
         yield (descriptor,)
     finally:
         os.close(descriptor)
@@ -112,10 +106,12 @@ def sync_checkout(
     if not os.path.lexists(dest):
         return _clone(dest, url=url, ref=ref, submodules=submodules, environ=environ, held=held, dry_run=dry_run)
     if not os.path.lexists(dest / ".git"):
-        message = "blocks the checkout: it is not a git repository"
+        message = "this folder blocks the checkout because it is not a git repository"
         raise UsageError(
             Problem(
-                file=str(dest), message=message, hint="move it elsewhere, or sync into a different folder with --into"
+                file=str(dest),
+                message=message,
+                hint="move this folder elsewhere, or sync into a different folder with --into",
             )
         )
     git = open_worktree(dest, url=url, environ=environ, held=held, refresh=not dry_run)
@@ -170,7 +166,7 @@ def _remote(git: Worktree, url: str) -> str:
     place = str(git.folder)
     top = git.attempt("rev-parse", "--show-toplevel").text.rstrip("\n")
     if not top or Path(top) != git.folder.resolve():
-        raise UsageError(Problem(file=place, message="blocks the checkout: git cannot find a repository in it"))
+        raise UsageError(Problem(file=place, message="the folder already exists, but is not a git repository"))
     listing = git.attempt("config", "-z", "--get-regexp", r"^remote\..*\.url$").text
     found = dict(entry.split("\n", 1) for entry in listing.split("\0") if "\n" in entry)
     for key, address in found.items():
@@ -178,10 +174,12 @@ def _remote(git: Worktree, url: str) -> str:
             return key.removeprefix("remote.").removesuffix(".url")
     theirs = ", ".join(redact(address) for address in found.values()) or "none"
     hint = (
-        f"`git -C {place} remote add upstream {redact(url)}` if it is a fork; otherwise, sync into a "
+        f"if it is a fork, run `git -C {place} remote add upstream {redact(url)}`; otherwise, sync into a "
         "different folder with --into"
     )
-    message = f"is a clone of a different repository: none of its remotes is {redact(url)} (remotes: {theirs})"
+    message = (
+        f"the folder is a clone of a different repository: none of its remotes is {redact(url)} (remotes: {theirs})"
+    )
     raise UsageError(Problem(file=place, message=message, hint=hint))
 
 
@@ -260,9 +258,9 @@ def _ask(git: Worktree, url: str, ref: str) -> tuple[str, str]:
             return name, found.get(f"{name}^{{}}", found[name])
     every = _list(git, url, "--heads", "--tags")
     known = {name.split("/", 2)[2] for name in every if name.count("/") > 1 and not name.endswith("^{}")}
-    near = difflib.get_close_matches(ref, known, n=3)
+    near = similar(ref, known)
     hint = f"did you mean {', '.join(near)}?" if near else "specify a tag, a branch or a full commit hash"
-    raise HostError(Problem(message=f"no tag, branch or commit {ref!r} in {redact(url)}", hint=hint))
+    raise HostError(Problem(message=f"{redact(url)} has no tag, branch or commit {ref!r}", hint=hint))
 
 
 def _list(git: Worktree, url: str, *arguments: str) -> dict[str, str]:
@@ -289,7 +287,7 @@ def _fetch(git: Worktree, url: str, ref: str, *, remote: str) -> tuple[str, list
         git.run(*fetch, "--no-tags", "--", url, commit if name == commit else name)
     found = git.commit_of(name if name.startswith("refs/tags/") else commit)
     if found is None:
-        raise HostError(Problem(message=f"no commit {commit} in {redact(url)}"))
+        raise HostError(Problem(message=f"{redact(url)} has no commit {commit}"))
     return found, notes
 
 
@@ -318,7 +316,7 @@ def _check_out(git: Worktree, commit: str, url: str, *, submodules: bool, force:
     _sync_addresses(git, commit, url)
     git.run("submodule", "--quiet", "update", "--init", "--recursive", "--checkout", *options)
     if not _complete(git):
-        raise HostError(Problem(file=str(git.folder), message="its submodules are not at the recorded commits"))
+        raise HostError(Problem(file=str(git.folder), message="the submodules are not at the recorded commits"))
 
 
 def _sync_addresses(git: Worktree, commit: str, url: str) -> None:

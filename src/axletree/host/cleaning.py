@@ -42,10 +42,10 @@ _FOLDERS = ("build", "dist", "_skbuild", "cmake-build-*", "*.egg-info", ".eggs")
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
-    """A file or folder of a tree, and what becomes of it."""
+    """A file or folder of a tree, and what happens to it."""
 
     path: str
-    """Relative to the tree; a submodule's path stands before it."""
+    """Path relative to the tree, including the path of its submodule."""
     fate: Fate
     why: str
     files: int = 1
@@ -81,7 +81,9 @@ def find_ignored(git: Worktree, top: Path) -> Iterator[Item]:
         if path.is_dir() and not path.is_symlink():
             theirs = next((inner for inner in path.rglob("*") if inner.name in _USERS), None)
             if theirs is not None:
-                yield _measured(top, path, f"contains {theirs.relative_to(path)}, which belongs to you", fate="keep")
+                yield _measured(
+                    top, path, f"the folder contains {theirs.relative_to(path)}, which belongs to you", fate="keep"
+                )
                 continue
         yield _measured(top, path, "ignored by git")
 

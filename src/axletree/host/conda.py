@@ -12,7 +12,7 @@ import msgspec
 from axletree.binary.zip.records import EARLIEST
 from axletree.core.errors import IntegrityError, Problem
 from axletree.core.values import Digest
-from axletree.host.archive import digest_file, map_file
+from axletree.host.archive import WRITTEN_WRONG, digest_file, map_file
 from axletree.host.files import appearing
 from axletree.package.conda.check import check_conda
 from axletree.package.conda.reader import CondaFacts, scan_conda
@@ -92,8 +92,10 @@ def read_conda(path: Path, *, filename: str | None = None) -> CondaFacts:
 def _verify(path: Path, filename: str, written: WrittenConda) -> CondaFacts:
     """Read the whole package back as a stranger would."""
     facts = scan_conda(map_file(path), filename=filename)
-    trouble = [f"{issue.path} {issue.detail}".strip() for issue in check_conda(facts)]
+    trouble = [f"{issue.path}: {issue.detail}" if issue.path else issue.detail for issue in check_conda(facts)]
     if facts.paths != written.paths or facts.size != written.size or trouble:
         detail = f": {trouble[0]}" if trouble else ""
-        raise IntegrityError(Problem(file=filename, message=f"the package was not written correctly{detail}"))
+        raise IntegrityError(
+            Problem(file=filename, message=f"the package was not written correctly{detail}"), hint=WRITTEN_WRONG
+        )
     return facts

@@ -65,7 +65,7 @@ class _Reader:
     def end(self, path: str) -> None:
         self._file.flush()
         if self._size > LARGEST:
-            self.damaged.append((path, f"has {self._size} bytes, more than the limit of {LARGEST}"))
+            self.damaged.append((path, f"the file has {self._size} bytes, more than the limit of {LARGEST}"))
         else:
             self._read(path)
         self._size = 0

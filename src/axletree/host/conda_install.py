@@ -127,5 +127,5 @@ def _refuse_clobbers(prefix: Path) -> None:
     lost = sorted(path.relative_to(prefix / CLOBBERED) for path in (prefix / CLOBBERED).rglob("*") if path.is_file())
     if lost:
         shown = some_of([*map(str, lost)], 5)
-        message = f"{len(lost)} files are in two packages each, so only one copy of them was installed: {shown}"
+        message = f"{len(lost)} files are in two packages each, so only one copy of each was installed: {shown}"
         raise StageError(message, hint="each file must belong to one package")

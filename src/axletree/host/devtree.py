@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -12,11 +11,13 @@ import msgspec
 
 from axletree.buildsystem.code import is_code
 from axletree.buildsystem.editable import PROJECT_FILES, Way
+from axletree.buildsystem.pytorch.forwarding import Era
 from axletree.core.errors import HostError, Problem
 from axletree.core.formats import format_problem
 from axletree.core.records import StageRequest
 from axletree.core.values import Digest, digest_of
-from axletree.host.files import replace_file
+from axletree.disk import lock_now
+from axletree.host.files import file_errors, read_json, replace_file
 from axletree.host.worktree import open_worktree
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class DevState(msgspec.Struct, frozen=True, kw_only=True):
     """Where the tree was: build folders do not survive a move."""
     recipe: str
     """Absolute path."""
+    sets: tuple[str, ...] = ()
+    """What ``--set`` changed in it."""
     variant: str
     stage: str
     """Name of the stage, without axis values."""
@@ -47,6 +50,8 @@ class DevState(msgspec.Struct, frozen=True, kw_only=True):
     """Stage -> its tree, as it was laid out for this one."""
     way: Way
     pytorch: bool = False
+    rules: Era | None = None
+    """How PyTorch's own tree makes CMake variables of the environment."""
     build: str
     """Folder that is built in, relative to the tree."""
     request: StageRequest
@@ -68,6 +73,10 @@ class DevState(msgspec.Struct, frozen=True, kw_only=True):
     """What can be imported."""
     steps: int = 0
     """Steps of the whole build, where they are counted."""
+    hipify: dict[str, str] | None = None
+    """Variables of the stage that hipifies the source; ``None`` for variants without one."""
+    hipified: bool = False
+    """Whether hipify ran in the tree."""
     schema: Literal[1] = 1
 
 
@@ -92,7 +101,7 @@ def read_state(tree: Path) -> DevState | None:
     except FileNotFoundError:
         return None
     except (OSError, msgspec.MsgspecError) as error:
-        raise HostError(Problem(file=str(path), message=f"cannot be read: {error}", hint=hint)) from error
+        raise HostError(Problem(file=str(path), message=f"the file cannot be read: {error}", hint=hint)) from error
 
 
 def write_state(tree: Path, state: DevState) -> None:
@@ -108,18 +117,12 @@ def tree_lock(tree: Path) -> Iterator[Path]:
         HostError: another `axletree dev` is at work in the tree, or the folder can't be made.
     """
     folder = tree / FOLDER
-    try:
+    with file_errors(folder, "the folder cannot be written"):
         folder.mkdir(exist_ok=True)
         descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise HostError(Problem(file=str(folder), message=f"cannot be written: {error.strerror}")) from error
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise HostError(
-                Problem(file=str(tree), message="another `axletree dev` is already running in this tree")
-            ) from error
+        if not lock_now(descriptor):
+            raise HostError(Problem(file=str(tree), message="another `axletree dev` is already running in this tree"))
         yield folder
     finally:
         os.close(descriptor)
@@ -127,10 +130,7 @@ def tree_lock(tree: Path) -> Iterator[Path]:
 
 def read_files(tree: Path) -> dict[str, Stamp]:
     """The listing of the last build; empty where there is none."""
-    try:
-        return msgspec.json.decode((tree / FOLDER / _FILES).read_bytes(), type=dict[str, Stamp])
-    except (OSError, msgspec.MsgspecError):
-        return {}
+    return read_json(tree / FOLDER / _FILES, dict[str, Stamp]) or {}
 
 
 def write_files(tree: Path, files: Mapping[str, Stamp]) -> None:

@@ -19,9 +19,9 @@ from axletree.binary.elf.edit import plan_edit
 from axletree.binary.elf.verify import verify_edit
 from axletree.binary.source import BufferSource
 from axletree.core.errors import HostError, IntegrityError, Problem
-from axletree.disk import clone
+from axletree.disk import clone, part_file
 from axletree.host.archive import map_file
-from axletree.host.files import part_file
+from axletree.host.files import file_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -68,23 +68,21 @@ def apply_edits(path: Path, edits: Iterable[Edit]) -> None:
     ordered = ordered_edits(edits)
     if not ordered:
         return
-    try:
+    with file_errors(path, "the file cannot be changed"):
         target = path.resolve(strict=True)
         status = target.stat()
         if not stat.S_ISREG(status.st_mode):
-            raise HostError(Problem(file=str(path), message="is not a regular file"))
+            raise HostError(Problem(file=str(path), message="the path is not a regular file"))
         _check_moves(path, ordered, status.st_size)
         unordered = _moves_what_is_gone(ordered, status.st_size)
         if unordered or status.st_nlink > 1 or not _overwrite(target, ordered, status.st_size):
             _replace(target, ordered)
-    except OSError as error:
-        raise HostError(Problem(file=str(path), message=f"cannot be changed: {error.strerror}")) from error
 
 
 def _check_moves(path: Path, edits: Sequence[Edit], size: int) -> None:
     for edit in edits:
         if isinstance(edit, Move) and edit.source + edit.size > size:
-            raise IntegrityError(Problem(file=str(path), message="is too short for the requested edits"))
+            raise IntegrityError(Problem(file=str(path), message="the file is too short for the requested edits"))
 
 
 def _moves_what_is_gone(edits: Sequence[Edit], size: int) -> bool:
@@ -146,7 +144,10 @@ def _write(handle: int, original: int, edits: Sequence[Edit], target: Path) -> N
             found = zlib.crc32(os.pread(handle, min(CHUNK, edit.end - start), start), found)
         if found != check:
             raise HostError(
-                Problem(file=str(target), message=f"does not contain what was written at offset {edit.offset}")
+                Problem(
+                    file=str(target),
+                    message=f"the file does not contain the bytes just written at offset {edit.offset}",
+                )
             )
 
 

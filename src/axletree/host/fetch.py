@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import filelock
 import urllib3
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import HTTPError, IncompleteRead, ProtocolError
 
 from axletree.core.errors import HostError, IntegrityError
+from axletree.core.setting import LOCK
 from axletree.core.units import format_bytes
+from axletree.disk import part_file
 from axletree.host import web
-from axletree.host.files import part_file
 from axletree.host.indexes import local_path, redact
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 ATTEMPTS = 5
 """Tries without a single new byte before the download is given up."""
 
+ONLINE = "run once without --offline, or set AXLETREE_FIND_LINKS to a folder that contains the file"
+"""The hint where the network would help."""
 _CHUNK = 1 << 18
 _MARGIN = 16 << 20
 _RANGE = re.compile(r"^bytes (\d+)-\d+/(\d+|\*)$")
@@ -47,24 +50,17 @@ class DigestError(IntegrityError):
         self.digests = f"    expected sha256 {expected}\n    got sha256      {actual} ({size} bytes)"
         super().__init__(
             f"{shown} is not the locked file\n{self.digests}",
-            hint=(
-                "the file was replaced, or the lock is for a different file; compare them, then run: axletree lock "
-                "RECIPE --upgrade"
-            ),
+            hint=f"if the publisher replaced the file on purpose, update the lock: {LOCK} --upgrade",
         )
-
-
-class StatusError(HostError):
-    """A server answers with a status that waiting does not mend."""
-
-    def __init__(self, shown: str, status: int, *, hint: str | None) -> None:
-        """``shown`` is the address, fit for people."""
-        self.status = status
-        super().__init__(f"HTTP status {status} for {shown}", hint=hint)
 
 
 class _CutError(Exception):
     """The connection ended early or the server asks to come back: what has arrived is kept, try again."""
+
+    def __init__(self, text: str, *, status: int | None = None) -> None:
+        """``status`` is that of an answer that asks to come back."""
+        self.status = status
+        super().__init__(text)
 
 
 class _StaleError(Exception):
@@ -105,7 +101,7 @@ def download(
     if local is None and offline:
         raise HostError(
             f"cannot download with --offline: {shown} ({_show_size(size)})",
-            hint="run once without --offline, or set AXLETREE_FIND_LINKS to a folder that contains the file",
+            hint=ONLINE,
         )
     partial = partial_folder / f"{sha256}.partial"
     try:
@@ -150,7 +146,7 @@ def _fill(url: str, partial: Path, *, size: int | None, progress: Progress | Non
         except _StaleError:
             partial.unlink(missing_ok=True)
             failures += 1
-            reason: Exception = HTTPError("the server does not resume downloads correctly")
+            reason: Exception = _CutError("the server does not resume downloads correctly")
         except (HTTPError, _CutError) as error:
             after = partial.stat().st_size if partial.exists() else 0
             failures = 1 if after > before else failures + 1
@@ -158,8 +154,19 @@ def _fill(url: str, partial: Path, *, size: int | None, progress: Progress | Non
         else:
             return
         if failures >= ATTEMPTS:
-            raise web.no_answer(url, reason) from reason
+            raise _given_up(url, reason) from reason
         time.sleep(min(backoff * 2 ** (failures - 1), 20.0))
+
+
+def _given_up(url: str, reason: Exception) -> HostError:
+    if isinstance(reason, _CutError) and reason.status is not None:
+        return web.StatusError(redact(url), reason.status)
+    if isinstance(reason, ProtocolError) and any(isinstance(each, IncompleteRead) for each in reason.args):
+        reason = _CutError("the connection was closed before all of the file had arrived")
+    if not isinstance(reason, _CutError):
+        return web.no_answer(url, reason)
+    hint = "run the command again: it continues with what has arrived"
+    return HostError(f"the download of {redact(url)} was cut off: {reason}", hint=hint)
 
 
 def _receive(url: str, partial: Path, *, have: int, size: int | None, progress: Progress | None) -> None:
@@ -202,13 +209,9 @@ def _start_of(answer: urllib3.BaseHTTPResponse, url: str, *, have: int, size: in
     if answer.status == 416:
         raise _StaleError
     if answer.status in web.RETRY_STATUS:
-        raise _CutError(f"HTTP status {answer.status}")
-    hints = {
-        401: "set the credentials in the URL or in ~/.netrc",
-        403: "set the credentials in the URL or in ~/.netrc",
-        404: "the file no longer exists; use a different index, or update the lock: axletree lock RECIPE --upgrade",
-    }
-    raise StatusError(redact(url), answer.status, hint=hints.get(answer.status))
+        raise _CutError(f"HTTP status {answer.status}", status=answer.status)
+    gone = f"the file no longer exists; use a different index, or update the lock: {LOCK} --upgrade"
+    raise web.StatusError(redact(url), answer.status, hint=gone if answer.status in {404, 410} else None)
 
 
 def _chunks(answer: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
@@ -305,18 +308,21 @@ def size_of(url: str) -> int | None:
     return int(length) if answer.status == 200 and length.isdigit() else None
 
 
-def measure(url: str, *, keep: Path, note: Callable[[str], None]) -> tuple[str, int]:
+def measure(url: str, *, keep: Path, note: Callable[[str], None], offline: bool = False) -> tuple[str, int]:
     """Digest and size of a file that no index describes; reads all of it.
 
     Args:
         url: ``http(s)://``, ``file://`` or a local path.
         keep: partial folder: what had to be downloaded waits there, so that :func:`download` need not do it again.
         note: told what is downloaded.
+        offline: whether the network must not be used.
 
     Raises:
         HostError: no answer, or it cannot be read or kept.
     """
     local = local_path(url)
+    if local is None and offline:
+        raise HostError(f"cannot download with --offline: {redact(url)}", hint=ONLINE)
     try:
         if local is not None:
             with local.open("rb") as stream:
@@ -336,7 +342,7 @@ def _measure_remote(url: str, keep: Path, note: Callable[[str], None]) -> tuple[
     size = 0
     try:
         if answer.status != 200:
-            raise HostError(f"HTTP status {answer.status} for {redact(final)}")
+            raise web.StatusError(redact(final), answer.status)
         length = answer.headers.get("Content-Length") or ""
         shown = _show_size(int(length) if length.isdigit() else None)
         note(f"downloading {redact(url)} ({shown}): its index does not list a digest and size")

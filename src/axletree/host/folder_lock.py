@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from axletree.core.errors import HostError, Problem
-from axletree.host.files import NO_LOCKS, is_same
+from axletree.disk import NO_LOCKS, is_same, lock_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -82,9 +82,7 @@ def _take(folders: Iterable[Path], held: list[_Lock], note: Note) -> bool:
 
 def _lock(lock: _Lock, note: Note) -> None:
     try:
-        try:
-            fcntl.flock(lock.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not lock_now(lock.descriptor):
             holder = os.pread(lock.descriptor, 200, 0).decode(errors="replace").strip()
             who = f" ({holder})" if holder else ""
             note(f"waiting for another axletree process that is writing to {lock.path.parent}{who}")
@@ -93,10 +91,10 @@ def _lock(lock: _Lock, note: Note) -> None:
         if error.errno not in NO_LOCKS:
             raise
         message = (
-            "cannot be locked: its file system does not support locks, and two writers would overwrite each other's "
-            "pages"
+            "the folder cannot be locked because its file system does not support locks; two processes would "
+            "overwrite each other's pages"
         )
-        hint = "write to a local folder and copy that, or mount this file system with support for locks"
+        hint = "write to a folder on a local disk and copy that, or mount this file system with support for locks"
         raise HostError(Problem(file=str(lock.path.parent), message=message, hint=hint)) from error
 
 

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from axletree.core.errors import HostError, IntegrityError, Problem
+from axletree.core.errors import IntegrityError, Problem
 from axletree.core.trees import is_safe_path
+from axletree.disk import each_entry
+from axletree.host.files import file_errors
 from axletree.package.wheel.record import encode_hash
 
 if TYPE_CHECKING:
@@ -37,21 +39,8 @@ def list_files(folder: Path) -> tuple[str, ...]:
     Raises:
         HostError: the folder or one in it can't be read.
     """
-    root = os.fspath(folder)
-    found: list[str] = []
-    waiting = [""]
-    while waiting:
-        below = waiting.pop()
-        try:
-            with os.scandir(f"{root}/{below}") as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append(f"{below}{entry.name}/")
-                    elif entry.is_file(follow_symlinks=False):
-                        found.append(below + entry.name)
-        except OSError as error:
-            raise HostError(Problem(file=f"{root}/{below}", message=f"cannot be read: {error.strerror}")) from error
-    return tuple(sorted(found))
+    with file_errors(folder, precise=True):
+        return tuple(sorted(path for path, entry in each_entry(folder) if entry.is_file(follow_symlinks=False)))
 
 
 def list_folder(folder: Path) -> tuple[FolderFile, ...]:
@@ -66,7 +55,7 @@ def list_folder(folder: Path) -> tuple[FolderFile, ...]:
     problems: list[Problem] = []
     root = folder.resolve()
     waiting = [(folder, "")]
-    try:
+    with file_errors(folder, precise=True):
         while waiting:
             parent, prefix = waiting.pop()
             with os.scandir(parent) as items:
@@ -74,26 +63,22 @@ def list_folder(folder: Path) -> tuple[FolderFile, ...]:
                     path, place = f"{prefix}{item.name}", Path(item.path)
                     if not is_safe_path(path):
                         shown = repr(path)[1:-1]
-                        problems.append(Problem(file=shown, message="has a name that is not allowed in a wheel"))
+                        problems.append(
+                            Problem(file=shown, message="the file has a name that is not allowed in a wheel")
+                        )
                     elif item.is_dir(follow_symlinks=False):
                         waiting.append((place, f"{path}/"))
                     elif item.is_symlink() and not _is_inside(place, root):
-                        message = (
-                            "is a link to a folder, a link out of the packed folder, or a broken link; wheels cannot "
-                            "contain links"
-                        )
+                        message = "wheels cannot contain links, except to files inside the packed folder"
                         problems.append(
                             Problem(file=str(place), message=message, hint="replace it with a copy of its target")
                         )
                     else:
                         status = item.stat()
                         if not stat.S_ISREG(status.st_mode):
-                            problems.append(Problem(file=str(place), message="is not a regular file"))
+                            problems.append(Problem(file=str(place), message="the path is not a regular file"))
                         executable = bool(status.st_mode & stat.S_IXUSR)
                         files.append(FolderFile(path=path, place=place, size=status.st_size, executable=executable))
-    except OSError as error:
-        where = str(error.filename or folder)
-        raise HostError(Problem(file=where, message=f"cannot be read: {error.strerror}")) from error
     if problems:
         raise IntegrityError(*sorted(problems, key=lambda problem: problem.file or ""))
     return tuple(sorted(files, key=lambda file: file.path))
@@ -108,12 +93,9 @@ def read_chunks(file: FolderFile, size: int) -> Callable[[], Iterator[bytes]]:
     """
 
     def read() -> Iterator[bytes]:
-        try:
-            with file.place.open("rb", buffering=0) as stream:
-                while chunk := stream.read(min(size, file.size + 1)):
-                    yield chunk
-        except OSError as error:
-            raise HostError(Problem(file=str(file.place), message=f"cannot be read: {error.strerror}")) from error
+        with file_errors(file.place), file.place.open("rb", buffering=0) as stream:
+            while chunk := stream.read(min(size, file.size + 1)):
+                yield chunk
 
     return read
 

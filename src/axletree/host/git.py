@@ -69,7 +69,7 @@ def finish_git(
     try:
         return finish(command, cwd=folder, environ=environ, text=text, held=held)
     except HostError as error:
-        raise HostError("git is not installed", hint="install git") from error
+        raise HostError("git is not installed", hint="install git, for example with `apt-get install git`") from error
 
 
 def git_failure(subcommand: str, done: Finished, *, place: str) -> HostError:

@@ -20,7 +20,7 @@ import msgspec
 from axletree.core.errors import HostError, IntegrityError, UsageError
 from axletree.core.trees import is_safe_path
 from axletree.core.values import digest_of
-from axletree.host.files import part_folder
+from axletree.disk import part_folder
 from axletree.host.git import finish_git, git_environ, git_failure
 from axletree.host.gitoutput import GITLINK, module_address, modules_listing, parse_modules, parse_tree, tree_listing
 from axletree.host.indexes import redact
@@ -104,14 +104,14 @@ def fetch_git(
     return found
 
 
-def resolve_ref(url: str, ref: str, *, cache: Path, environ: Mapping[str, str]) -> GitCommit:
-    """What a ref is now; asks the repository, and keeps the commit in the cache.
+def resolve_ref(url: str, ref: str, *, cache: Path, environ: Mapping[str, str], offline: bool = False) -> GitCommit:
+    """What a ref is now; asks the repository, and keeps the commit in the cache. Offline: what it was the last time.
 
     Raises:
         UsageError: an address or ref that git would take for an option.
-        HostError: git is missing or fails, or the ref does not exist.
+        HostError: git is missing or fails; the ref does not exist; offline and not in the cache.
     """
-    return _obtain(_open(url, cache=cache, environ=environ), ref, offline=False)
+    return _obtain(_open(url, cache=cache, environ=environ), ref, offline=offline)
 
 
 def read_at(url: str, commit: str, path: str, *, cache: Path, environ: Mapping[str, str]) -> str:
@@ -158,19 +158,27 @@ def _obtain(git: _Git, ref: str, *, offline: bool) -> GitCommit:
         raise UsageError(f"{ref!r} is not a valid git ref")
     if COMMIT.fullmatch(ref) and (known := _describe(git, ref)) is not None:
         return known
+    if offline and (known := _describe(git, _asked(ref))) is not None:
+        return known
     if offline:
-        hint = "run once without --offline"
+        hint = "run the command once without --offline"
         raise HostError(
-            f"not in the cache, and cannot be downloaded with --offline: {ref} of {redact(git.url)}", hint=hint
+            f"{ref} of {redact(git.url)} is not in the cache, and cannot be downloaded with --offline", hint=hint
         )
     # Two processes would write over each other's FETCH_HEAD.
     with filelock.FileLock(f"{git.folder}.lock"):
         found = _fetch(git, ref)
         if found is None:
-            raise HostError(f"no commit {ref} in {redact(git.url)}")
+            raise HostError(f"{redact(git.url)} has no commit {ref}")
         # Named, so that git's own cleaning keeps it.
         git.run("update-ref", f"refs/axletree/kept/{found.commit}", found.commit)
+        git.run("update-ref", _asked(ref), found.commit)
     return found
+
+
+def _asked(ref: str) -> str:
+    """Name under which a repository keeps what a ref was when it was last asked for."""
+    return f"refs/axletree/asked/{digest_of(ref.encode())}"
 
 
 def _fetch(git: _Git, ref: str) -> GitCommit | None:

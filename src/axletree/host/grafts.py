@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from axletree.binary.elf.facts import is_elf, read_elf
 from axletree.core.errors import IntegrityError
-from axletree.host.archive import map_file
+from axletree.host.archive import digest_file, map_file
 from axletree.host.libraries import find_library, package_of, search_folders
 from axletree.package.libraries.graft import GraftCandidate
 
@@ -88,7 +88,7 @@ def list_libraries(patterns: Iterable[str], folders: Iterable[Path]) -> dict[str
             continue  # the loader passes over it too
         names.update((name, None) for name in listed if ".so" in name and any(fnmatchcase(name, p) for p in wanted))
     found = {name: find_library(name, places, like=_own_facts()) for name in sorted(names)}
-    return {name: _digest(library.path) for name, library in found.items() if library is not None}
+    return {name: digest_file(library.path) for name, library in found.items() if library is not None}
 
 
 def licence_of(package: str) -> bytes | None:
@@ -105,16 +105,12 @@ def _candidate(soname: str, found: FoundLibrary) -> GraftCandidate:
         soname=soname,
         facts=found.facts,
         size=found.size,
-        sha256=_digest(found.path),
+        sha256=digest_file(found.path),
         origin=str(found.path),
         package=package.name if package else "",
         version=package.version if package else "",
         purl=package.purl if package else "",
     )
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(map_file(path)).hexdigest()
 
 
 @cache

@@ -38,6 +38,17 @@ class IndexSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Folders (absolute paths) and pages (addresses) that list files."""
 
 
+def on_this_machine(settings: IndexSettings) -> IndexSettings:
+    """The same places, less those of a network."""
+    indexes = [settings.index_url, *settings.extra_index_urls]
+    here = [index for index in indexes if index is not None and local_path(index) is not None]
+    return IndexSettings(
+        index_url=None,
+        extra_index_urls=tuple(here),
+        find_links=tuple(place for place in settings.find_links if local_path(place) is not None),
+    )
+
+
 class Layer(msgspec.Struct, frozen=True, kw_only=True):
     """What one place of configuration says; ``None`` and ``()`` where it is silent."""
 
@@ -108,8 +119,14 @@ def parse_pip_config(texts: Iterable[tuple[str, str]]) -> Layer:
         try:
             parser.read_string(text, source=name)
         except configparser.Error as error:
-            message = f"is not a valid pip configuration file: {str(error).splitlines()[0]}"
-            problems.append(Problem(message=message, file=name, hint="`pip config debug` shows what pip reads"))
+            message = f"the file is not a valid pip configuration file: {str(error).splitlines()[0]}"
+            problems.append(
+                Problem(
+                    message=message,
+                    file=name,
+                    hint="run `pip config debug` to list the files that pip reads, and correct this one",
+                )
+            )
             continue
         for section in _PIP_SECTIONS:
             if parser.has_section(section):
@@ -236,7 +253,7 @@ def uv_program() -> str:
 
         return uv.find_uv_bin()
     except (ImportError, FileNotFoundError) as error:
-        raise HostError(f"uv is not installed: {error}", hint="reinstall axletree, or run `pip install uv`") from error
+        raise HostError(f"uv is not installed: {error}", hint="reinstall Axletree, or run `pip install uv`") from error
 
 
 def _below(variables: Layer, files: Layer) -> Layer:

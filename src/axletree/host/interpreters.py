@@ -18,7 +18,7 @@ import msgspec
 
 from axletree.core.errors import HostError, UsageError
 from axletree.core.records import Interpreter
-from axletree.host.files import replace_file
+from axletree.host.files import read_json, replace_file
 from axletree.host.indexes import uv_program
 from axletree.host.run import output_of
 
@@ -100,9 +100,10 @@ def look_for_interpreters(
     for version in asked:
         if _REQUEST.match(version) is None:
             raise UsageError(
-                f"not a valid Python version: {version!r}", hint="such as 3.11, or 3.13t for the free-threaded build"
+                f"this is not a valid Python version: {version!r}",
+                hint="use a version such as 3.11, or 3.13t for the free-threaded build",
             )
-    answers = _read_cache(cache)
+    answers = (read_json(cache, dict[str, _Answer]) if cache is not None else None) or {}
     known = dict(answers)
     found: dict[str, Interpreter] = {}
     seen: list[Interpreter] = []
@@ -130,7 +131,8 @@ def _missing(versions: list[str], seen: Iterable[Interpreter], environ: Mapping[
     names = ", ".join(versions)
     folder = _pyenv_folder(environ)
     message = f"CPython {names} is not on PATH, in {folder} or among uv's interpreters; found:"
-    lines = sorted({f"{_label(facts)} at {facts.path}" for facts in seen})
+    each = sorted({(_numbers(facts), f"{_label(facts)} at {facts.path}") for facts in seen})
+    lines = [line for _, line in each]
     hint = " or ".join(f"`{tool} install {' '.join(versions)}`" for tool in ("uv python", "pyenv"))
     text = "\n    ".join([message, *lines]) if lines else message.removesuffix("; found:")
     return HostError(text, hint=f"run {hint}")
@@ -264,13 +266,9 @@ def _facts(path: Path, answers: dict[str, _Answer], environ: Mapping[str, str]) 
     return facts
 
 
-def _read_cache(cache: Path | None) -> dict[str, _Answer]:
-    if cache is None:
-        return {}
-    try:
-        return msgspec.json.decode(cache.read_bytes(), type=dict[str, _Answer])
-    except (OSError, msgspec.MsgspecError):
-        return {}
+def _numbers(facts: Interpreter) -> tuple[str, tuple[int, ...]]:
+    """What Pythons are sorted by."""
+    return facts.implementation, tuple(map(int, re.findall(r"\d+", facts.version)))
 
 
 def _label(facts: Interpreter) -> str:

@@ -76,7 +76,7 @@ def _find(git: Worktree, target: str | None, *, killed: bool, submodules: bool) 
         if in_the_way:
             shown = some_of(in_the_way, _SHOWN)
             message = f"{known[:12]} would overwrite untracked files: {shown}"
-            yield Problem(file=place, message=message, hint="move them elsewhere, or remove them")
+            yield Problem(file=place, message=message, hint="move these files elsewhere, or remove them")
     if submodules:
         wanted = links(git, known) if known is not None else {}
         for path in populated(git, {*(links(git, head) if head else ()), *wanted}):

@@ -14,21 +14,22 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from axletree.core.errors import AxletreeError, HostError, IntegrityError, UsageError
-from axletree.core.units import format_bytes
+from axletree.core.setting import LOCK
+from axletree.core.units import format_bytes, plural
 from axletree.host.archive import digest_file
 from axletree.host.fetch import measure
 from axletree.host.gitfetch import fetch_git, list_tags, resolve_ref
-from axletree.host.indexes import IndexSettings, file_url, local_path, redact
+from axletree.host.indexes import IndexSettings, file_url, local_path, on_this_machine, redact
 from axletree.host.project_tree import read_archive, read_folder
-from axletree.host.simple_api import list_files
-from axletree.host.source_tree import read_source
+from axletree.host.simple_api import RemoteFile, list_files
+from axletree.host.source_tree import describe
 from axletree.package.drift.tags import parse_describe, tag_version
 from axletree.package.project.tree import SourceTree
 from axletree.recipe.addresses import is_git_address
 from axletree.recipe.sdists import SUFFIXES, choose_sdist, explain_absence, readings, version_of
 
 if TYPE_CHECKING:
-    from axletree.host.simple_api import RemoteFile
+    from axletree.recipe.locks import SourceLock
 
 _PROJECT = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _BUILT = ("build", "dist")
@@ -82,15 +83,73 @@ def find_project(target: str, places: Places, *, beside: Path) -> ProjectSource:
     if "://" in target:
         return _repository(target, places)
     if path.exists() or "/" in target or target.endswith(SUFFIXES):
-        what = "is not an archive" if path.exists() else "does not exist"
-        raise UsageError(f"{target} {what}", hint=f"archive names end with one of {', '.join(SUFFIXES)}")
+        if path.exists():
+            raise UsageError(f"{target} is not an archive", hint=f"archive names end with one of {', '.join(SUFFIXES)}")
+        hint = "check the path; to build an sdist of the index, give its name without a path or a suffix: NAME==VERSION"
+        raise UsageError(f"{target} does not exist", hint=hint)
     return _sdist(target, places)
+
+
+def pinned_project(lock: SourceLock | None, folder: Path | None, places: Places, *, beside: Path) -> ProjectSource:
+    """The files of a recipe's source.
+
+    Args:
+        lock: What pins it; ``None`` for a folder.
+        folder: The folder; ``None`` for what has a lock.
+        places: What is needed of this machine.
+        beside: Folder of the recipe.
+
+    Raises:
+        UsageError: there is no such folder, or the index has the file no more.
+        HostError: it can't be had.
+        IntegrityError: what came is another file, or no archive.
+    """
+    if folder is not None:
+        if not folder.is_dir():
+            raise UsageError(f"the source folder does not exist: {folder}")
+        return _folder(folder, places, beside)
+    assert lock is not None  # noqa: S101 (of all but folders)
+    if lock.commit is not None:
+        return _at_ref(lock.location, lock.commit, places, said=lock.ref)
+    filename = lock.filename or ""
+    path = _pinned_file(lock, filename, places)
+    if digest_file(path) != lock.sha256:
+        raise IntegrityError(f"{filename} is not the file that the lock pins", hint=f"run `{LOCK} --upgrade`")
+    found = [reading for reading in readings(filename) if lock.kind != "pypi" or reading[0] == lock.location]
+    found = found or list(readings(filename))
+    return ProjectSource(
+        tree=read_archive(path, name=filename),
+        keys=((lock.kind, lock.location),),
+        origin=filename,
+        name=found[0][0] if found else filename.partition(".")[0],
+        version=lock.version if lock.kind == "pypi" else str(found[0][1]) if found else None,
+        version_at=filename,
+    )
+
+
+def _pinned_file(lock: SourceLock, filename: str, places: Places) -> Path:
+    """A locked archive on this machine."""
+    kept = places.downloads / f"{lock.sha256}.partial"
+    if kept.is_file() and digest_file(kept) == lock.sha256:
+        return kept
+    if lock.kind != "pypi":
+        local = local_path(lock.location)
+        if local is not None:
+            return local
+        file = RemoteFile(filename=filename, url=lock.location, sha256=lock.sha256, size=lock.size)
+        return _fetched(file, places)
+    settings = on_this_machine(places.settings) if places.offline else places.settings
+    files = [file for file in list_files(lock.location, settings) if file.filename == filename]
+    if not files:
+        raise UsageError(f"the index does not contain {filename}", hint=f"run `{LOCK} --upgrade`")
+    places.note(f"reading {filename}")
+    return _fetched(files[0], places)
 
 
 def _folder(folder: Path, places: Places, beside: Path) -> ProjectSource:
     relative = Path(_relative(folder.resolve(), beside.resolve()))
     exclude = (*_BUILT, *(name for name in _ENVIRONMENTS if (folder / name).is_dir()))
-    version, at = _described(folder, places.environ) if (folder / ".git").exists() else (None, "")
+    version, at = described_version(folder, places.environ)
     return ProjectSource(
         tree=read_folder(folder),
         keys=(("path", relative.as_posix()), ("exclude", exclude)),
@@ -108,10 +167,12 @@ def _relative(folder: Path, start: Path) -> str:
     return "/".join([*[".."] * up, *folder.relative_to(shared).parts]) or "."
 
 
-def _described(folder: Path, environ: Mapping[str, str]) -> tuple[str | None, str]:
+def described_version(folder: Path, environ: Mapping[str, str]) -> tuple[str | None, str]:
     """The version that the nearest tag tells, as setuptools_scm guesses it; nothing where there is no tag."""
+    if not (folder / ".git").exists():
+        return None, ""
     try:
-        described = parse_describe(read_source(folder, environ=environ, headers=frozenset()).described)
+        described = parse_describe(describe(folder, environ=environ))
     except AxletreeError:
         return None, ""
     version = tag_version(described.tag) if described is not None else None
@@ -121,7 +182,7 @@ def _described(folder: Path, environ: Mapping[str, str]) -> tuple[str | None, st
         return str(version), f"tag {described.tag}"
     *first, last = version.release
     following = ".".join(map(str, [*first, last + 1]))
-    return f"{following}.dev{described.commits}", f"{described.commits} commits after tag {described.tag}"
+    return f"{following}.dev{described.commits}", f"{plural(described.commits, 'commit')} after tag {described.tag}"
 
 
 def _archive(path: Path) -> ProjectSource:
@@ -143,14 +204,19 @@ def _repository(target: str, places: Places) -> ProjectSource:
     if not is_git_address(url):
         raise UsageError(f"unsupported git address: {redact(url)}", hint="use https:// or file://")
     cache = places.cache / "git"
-    version, at = None, ""
     if ref is None:
         tags = {tag: tag_version(tag) for tag in list_tags(url, cache=cache, environ=places.environ)}
         releases = {tag: found for tag, found in tags.items() if found is not None and not found.is_prerelease}
         newest = max(releases, key=lambda tag: (releases[tag], -len(tag)), default=None)
         ref = newest or resolve_ref(url, "HEAD", cache=cache, environ=places.environ).commit
-    if (tagged := tag_version(ref)) is not None and not re.fullmatch(r"[0-9a-f]{40,64}", ref):
-        version, at = str(tagged), f"tag {ref}"
+    return _at_ref(url, ref, places, said=ref)
+
+
+def _at_ref(url: str, ref: str, places: Places, *, said: str | None) -> ProjectSource:
+    """A repository at a ref; ``said`` is what a user calls it, whose tag may tell the version."""
+    cache, version, at = places.cache / "git", None, ""
+    if said and (tagged := tag_version(said)) is not None and not re.fullmatch(r"[0-9a-f]{40,64}", said):
+        version, at = str(tagged), f"tag {said}"
     with tempfile.TemporaryDirectory(prefix="axletree-") as scratch:
         folder = Path(scratch) / "source"
         fetch_git(url, ref, folder, cache=cache, environ=places.environ, offline=places.offline)
@@ -159,8 +225,8 @@ def _repository(target: str, places: Places) -> ProjectSource:
     name = url.rstrip("/").rpartition("/")[2].removesuffix(".git")
     return ProjectSource(
         tree=tree,
-        keys=(("git", url), ("ref", ref), *submodules),
-        origin=f"{name} at {ref}",
+        keys=(("git", url), ("ref", said or ref), *submodules),
+        origin=f"{name} at {said or ref}",
         name=name,
         version=version,
         version_at=at,
@@ -184,12 +250,12 @@ def _sdist(target: str, places: Places) -> ProjectSource:
             hint="use a name such as msgpack or msgpack==1.1.0, a folder or a git address",
         )
     name = name.strip()
-    files = list_files(name, _on_this_machine(places.settings) if places.offline else places.settings)
+    files = list_files(name, on_this_machine(places.settings) if places.offline else places.settings)
     version = _wanted(name, asked.strip(), files)
     chosen = choose_sdist(name, version, files)
     if chosen is None:
         absence = explain_absence(name, version, files)
-        raise UsageError(absence.message, hint=absence.hint)
+        raise UsageError(absence.message, hint=absence.instead or absence.hint)
     places.note(f"reading {chosen.filename}")
     return ProjectSource(
         tree=read_archive(_fetched(chosen, places), name=chosen.filename),
@@ -225,7 +291,8 @@ def _fetched(file: RemoteFile, places: Places) -> Path:
         return local
     if places.offline:
         raise HostError(
-            f"offline, but not available on this machine: {redact(file.url)}", hint="run once without --offline"
+            f"offline, but not available on this machine: {redact(file.url)}",
+            hint="run the command once without --offline",
         )
     kept = places.downloads / f"{file.sha256}.partial"
     if file.sha256 and kept.is_file() and digest_file(kept) == file.sha256:
@@ -236,14 +303,3 @@ def _fetched(file: RemoteFile, places: Places) -> Path:
     if file.sha256 not in {None, sha256}:
         raise IntegrityError(f"{file.filename} has sha256 {sha256} ({size} bytes), but the index says {file.sha256}")
     return places.downloads / f"{sha256}.partial"
-
-
-def _on_this_machine(settings: IndexSettings) -> IndexSettings:
-    """The same places, less those of a network."""
-    indexes = [settings.index_url, *settings.extra_index_urls]
-    here = [index for index in indexes if index is not None and local_path(index) is not None]
-    return IndexSettings(
-        index_url=None,
-        extra_index_urls=tuple(here),
-        find_links=tuple(place for place in settings.find_links if local_path(place) is not None),
-    )

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from axletree.binary.zip.directory import read_directory
 from axletree.binary.zip.members import read_member
-from axletree.core.errors import HostError, IntegrityError, Problem, UsageError
+from axletree.core.errors import HostError, IntegrityError, Problem, UsageError, damaged_archive, refused_archive
 from axletree.core.trees import is_safe_path
 from axletree.core.units import format_bytes
 from axletree.host.archive import map_file
-from axletree.package.conda.untar import read_tar, tar_damaged
+from axletree.package.conda.untar import read_tar, tar_damaged, tar_refused
 from axletree.package.project.tree import LARGEST_TEXT, MOST_TEXT, SourceTree, is_passed_over, is_told
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class _Collected:
         """Note a file, and say whether its text is wanted."""
         self.sizes[path] = size
         if len(self.sizes) > MOST_MEMBERS:
-            raise IntegrityError(Problem(file=self._name, message=f"has more than {MOST_MEMBERS} files"))
+            raise IntegrityError(Problem(file=self._name, message=f"the project has more than {MOST_MEMBERS} files"))
         inside = path.partition("/")[2] or path  # its top folder may be one that sdists have
         return size <= min(LARGEST_TEXT, self._room) and (is_told(path) or is_told(inside))
 
@@ -106,11 +106,11 @@ def read_archive(path: Path, *, name: str | None = None) -> SourceTree:
             stream.seek(0)
             return _read_tar(name, _opened(stream, start), unpacked_limit(path.stat().st_size))
     except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
-        raise IntegrityError(Problem(file=name, message=f"is damaged: {error}")) from error
+        raise IntegrityError(damaged_archive(name, str(error))) from error
     except OSError as error:
         if error.errno is None:  # what bz2 has to say of its data
-            raise IntegrityError(Problem(file=name, message=f"is damaged: {error}")) from error
-        raise HostError(Problem(file=str(path), message=f"cannot be read: {error.strerror}")) from error
+            raise IntegrityError(damaged_archive(name, str(error))) from error
+        raise HostError(Problem(file=str(path), message=f"the file cannot be read: {error.strerror}")) from error
 
 
 def read_folder(folder: Path) -> SourceTree:
@@ -140,7 +140,9 @@ def read_folder(folder: Path) -> SourceTree:
                     ):
                         collected.keep(inside, Path(entry.path).read_bytes()[:LARGEST_TEXT])
         except OSError as error:
-            raise HostError(Problem(file=str(folder / below), message=f"cannot be read: {error.strerror}")) from error
+            raise HostError(
+                Problem(file=str(folder / below), message=f"the file cannot be read: {error.strerror}")
+            ) from error
     return collected.tree()
 
 
@@ -167,11 +169,11 @@ def _read_tar(name: str, stream: _Readable, limit: int) -> SourceTree:
         if entry.kind == "link":
             _check_name(posixpath.normpath(f"{posixpath.dirname(path)}/{entry.target}".lstrip("/")), name, link=path)
             if entry.target.startswith("/"):
-                raise tar_damaged(name, "is a link to a path outside the archive", member=path)
+                raise tar_refused(name, "the entry is a link to a path outside the archive", member=path)
         elif entry.kind == "hardlink":
             target = entry.target.removeprefix("./")
             if target not in collected.sizes:
-                raise tar_damaged(name, "is a link to a file that is not in the archive", member=path)
+                raise tar_damaged(name, "the entry is a link to a file that is not in the archive", member=path)
             collected.copy(path, target)
         elif entry.kind == "file" and collected.wants(path, entry.size):
             collected.keep(path, b"".join(content))
@@ -183,7 +185,7 @@ def _read_zip(path: Path, name: str) -> SourceTree:
     entries = read_directory(view, archive=name)
     limit = unpacked_limit(view.nbytes)
     if sum(entry.size for entry in entries) > limit:
-        raise IntegrityError(Problem(file=name, message=f"would unpack to more than {format_bytes(limit)}"))
+        raise IntegrityError(refused_archive(name, f"it would unpack to more than {format_bytes(limit)}"))
     collected = _Collected(name)
     for entry in entries:
         if not entry.directory and collected.wants(entry.name, entry.size):
@@ -199,8 +201,12 @@ def _without_top(collected: _Collected, paths: set[str]) -> SourceTree:
 
 def _check_name(path: str, archive: str, *, link: str | None = None) -> None:
     if not is_safe_path(path.removesuffix("/")):
-        message = "is a link to a path outside the archive" if link else "its path is invalid or leaves the folder"
-        raise tar_damaged(archive, message, member=link or path)
+        message = (
+            "the entry is a link to a path outside the archive"
+            if link
+            else "the path is invalid or leads outside the folder"
+        )
+        raise tar_refused(archive, message, member=link or path)
 
 
 def _bounded(stream: _Readable, limit: int, name: str) -> Iterator[bytes]:
@@ -208,7 +214,7 @@ def _bounded(stream: _Readable, limit: int, name: str) -> Iterator[bytes]:
     while chunk := stream.read(_CHUNK):
         left -= len(chunk)
         if left < 0:
-            raise IntegrityError(Problem(file=name, message=f"would unpack to more than {format_bytes(limit)}"))
+            raise IntegrityError(refused_archive(name, f"it would unpack to more than {format_bytes(limit)}"))
         yield chunk
 
 

@@ -49,5 +49,5 @@ def python_facts(executable: Path) -> PythonFacts:
     try:
         return msgspec.json.decode(done.out, type=PythonFacts)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        message = f"is not a working Python: {done.ending(1)[:_SHOWN]}"
+        message = f"the file is not a working Python: {done.ending(1)[:_SHOWN]}"
         raise HostError(Problem(message=message, file=str(executable))) from error

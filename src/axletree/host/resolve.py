@@ -13,7 +13,7 @@ import tomllib
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urljoin, urlsplit
+from urllib.parse import unquote, urljoin, urlsplit, urlunsplit
 
 import msgspec
 from packaging import tags
@@ -21,8 +21,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import BuildTag, parse_wheel_filename
 
 from axletree.core.errors import AxletreeError, HostError, Problem, RecipeError
-from axletree.host.fetch import measure, size_of
-from axletree.host.indexes import file_url, redact, uv_program
+from axletree.host.fetch import ONLINE, measure, size_of
+from axletree.host.indexes import file_url, local_path, redact, uv_program
 from axletree.host.run import finish
 from axletree.recipe.locks import LockedWheel, PyLock, make_lock, render_lock
 
@@ -43,7 +43,12 @@ _LEAD = re.compile(r"^[^\w`(]*(?:(?:error|warning|cause|hint|help):[^\w`(]*)*")
 _NO_ANSWER = re.compile(
     r"failed to fetch|error sending request|dns error|connection|timed out|status code", re.IGNORECASE
 )
+_NO_NETWORK = re.compile(r"network (?:was|is|connectivity is) disabled", re.IGNORECASE)
 _NOT_THERE = re.compile(r"no versions? of|not found|available|no wheels?", re.IGNORECASE)
+
+
+class _OfflineError(HostError):
+    """Something is in no cache, and the network must not be asked."""
 
 
 class _Wheel(msgspec.Struct):
@@ -73,6 +78,7 @@ def resolve_environment(
     extra_indexes: Sequence[str] = (),
     previous: PyLock | None = None,
     keep: Path,
+    offline: bool = False,
     note: Callable[[str], None] = lambda _: None,
 ) -> PyLock:
     """Exactly one wheel for each package that the requirements need, as a lock.
@@ -86,11 +92,12 @@ def resolve_environment(
         extra_indexes: asked only for what the user's own places do not have.
         previous: a lock whose versions are kept wherever they still fit.
         keep: folder for wheels that had to be downloaded, because their index does not describe them.
+        offline: take what the places of this machine and uv's cache have, and ask no network.
         note: told of such downloads.
 
     Raises:
         RecipeError: the requirements cannot be met together, or only by something else than wheels.
-        HostError: an index gives no answer.
+        HostError: an index gives no answer, or offline and something is in no cache.
     """
     _check_requirements(requires)
     with tempfile.TemporaryDirectory(prefix="axletree-lock-") as folder:
@@ -101,10 +108,12 @@ def resolve_environment(
             output.unlink(missing_ok=True)
             if previous is not None:
                 output.write_text(render_lock(previous), encoding="utf-8")
-            return _compile(requires, interpreter, places, output=output, environ=environ)
+            options = [*places, *(["--offline"] if offline else [])]
+            return _compile(requires, interpreter, options, output=output, environ=environ)
 
         text = _first_answer(attempt, settings, extra_indexes)
-        wheels = _read_wheels(text, interpreter, base=file_url(output), read=partial(measure, keep=keep, note=note))
+        read = partial(measure, keep=keep, note=note, offline=offline)
+        wheels = _read_wheels(text, interpreter, base=file_url(output), read=read, offline=offline)
     return make_lock(requires, python=python, platform=interpreter.platform, wheels=wheels)
 
 
@@ -122,7 +131,7 @@ def _first_answer(attempt: Callable[[list[str]], str], settings: IndexSettings, 
     links = [f"--find-links={link}" for link in settings.find_links]
     try:
         return attempt([*links, *_best_of(own)])
-    except RecipeError as error:
+    except (RecipeError, _OfflineError) as error:
         # Who wants no index at all gets none.
         further = [url for url in extra_indexes if url not in own] if own else []
         if not further or not _NOT_THERE.search(str(error)):
@@ -136,7 +145,9 @@ def _first_answer(attempt: Callable[[list[str]], str], settings: IndexSettings, 
 
 
 def _also(problem: Problem, names: str) -> Problem:
-    return msgspec.structs.replace(problem, message=f"{names} was searched too: {problem.message}", hint=None)
+    return msgspec.structs.replace(
+        problem, message=f"a second search, which included {names}, also failed: {problem.message}", hint=None
+    )
 
 
 def _best_of(indexes: list[str]) -> list[str]:
@@ -178,12 +189,15 @@ def _failure(stderr: str) -> AxletreeError:
     lines = [_LEAD.sub("", line.strip()) for line in stderr.splitlines()]
     lines = [line for line in lines if line]
     text = "\n    ".join(lines) or "uv gave no reason"
+    if _NO_NETWORK.search(text):
+        causes = "\n    ".join(line for line in lines if not _NO_NETWORK.search(line))
+        return _OfflineError(f"the requirements cannot be resolved with --offline: {causes}", hint=ONLINE)
     if _NO_ANSWER.search(text):
         asked = next((line for line in lines if "fetch" in line), lines[0])
         reason = f"{asked}: {lines[-1]}" if asked != lines[-1] else asked
         hint = (
-            "check the network, or set AXLETREE_INDEX_URL to a mirror, or AXLETREE_FIND_LINKS to a folder "
-            "with the packages"
+            "try again when the index is reachable, set AXLETREE_INDEX_URL to a mirror, or set "
+            "AXLETREE_FIND_LINKS to a folder with the packages"
         )
         return HostError(f"a package index did not respond: {reason}", hint=hint)
     hint = (
@@ -207,11 +221,14 @@ def _check_requirements(requires: Sequence[str]) -> None:
     if problems:
         raise RecipeError(
             *problems,
-            hint="use a form such as `numpy>=2`; put a wheel that is not on any index into a find-links folder",
+            hint=(
+                "write a requirement such as `numpy>=2`; if the wheel is not on an index, put it into a folder and "
+                "pass that with --find-links"
+            ),
         )
 
 
-def _read_wheels(text: str, interpreter: Interpreter, *, base: str, read: _Measure) -> list[LockedWheel]:
+def _read_wheels(text: str, interpreter: Interpreter, *, base: str, read: _Measure, offline: bool) -> list[LockedWheel]:
     """The best wheel of each package in uv's answer."""
     resolution = msgspec.convert(tomllib.loads(text), _Resolution)
     ranks = {tag: rank for rank, tag in enumerate(wheel_tags(interpreter))}
@@ -230,17 +247,38 @@ def _read_wheels(text: str, interpreter: Interpreter, *, base: str, read: _Measu
             continue
         best = max(rank for rank, _, _ in ranked)
         _, filename, wheel = min((entry for entry in ranked if entry[0] == best), key=lambda entry: entry[1])
-        sha256, size = _described(wheel, base=base, read=read)
+        sha256, size = _described(wheel, base=base, read=read, offline=offline)
         found.append(
-            LockedWheel(name=package.name, version=package.version, filename=filename, size=size, sha256=sha256)
+            LockedWheel(
+                name=package.name,
+                version=package.version,
+                filename=filename,
+                size=size,
+                sha256=sha256,
+                url=_public_address(wheel),
+            )
         )
     if missing:
-        raise RecipeError(*missing, hint="only wheels can be locked; build a wheel and put it into a find-links folder")
+        raise RecipeError(
+            *missing,
+            hint=(
+                "only wheels can be locked: build one (pip wheel NAME), put it into a folder, and pass that with "
+                "--find-links"
+            ),
+        )
     return found
 
 
 def _filename(wheel: _Wheel) -> str:
     return unquote(urlsplit(wheel.url).path).rpartition("/")[2] if wheel.url else (wheel.path or "").rpartition("/")[2]
+
+
+def _public_address(wheel: _Wheel) -> str | None:
+    """Where an index has a wheel, for anybody who may read it: no credentials, none where a query may be one."""
+    parts = urlsplit(wheel.url or "")
+    if parts.scheme not in {"http", "https"} or parts.query:
+        return None
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment=""))
 
 
 def _rank(filename: str, ranks: Mapping[tags.Tag, int]) -> tuple[int, BuildTag] | None:
@@ -253,9 +291,11 @@ def _rank(filename: str, ranks: Mapping[tags.Tag, int]) -> tuple[int, BuildTag] 
     return None if rank is None else (-rank, build)
 
 
-def _described(wheel: _Wheel, *, base: str, read: _Measure) -> tuple[str, int]:
+def _described(wheel: _Wheel, *, base: str, read: _Measure, offline: bool) -> tuple[str, int]:
     """Digest and size; where an index gives no size, its server may, and else the file itself does."""
     url = urljoin(base, wheel.url or wheel.path or "")
     sha256 = wheel.hashes.get("sha256")
-    size = wheel.size if wheel.size is not None or not sha256 else size_of(url)
+    size = wheel.size
+    if size is None and sha256 and not (offline and local_path(url) is None):
+        size = size_of(url)
     return (sha256, size) if sha256 and size is not None else read(url)

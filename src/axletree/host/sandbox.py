@@ -28,6 +28,8 @@ import msgspec
 import psutil
 
 from axletree.host.hiding import hide_start
+from axletree.host.mounts import bind_read_only, fresh_proc, own_mounts, unmount
+from axletree.host.room import enter_room, views
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -38,10 +40,7 @@ _CLONE_NEWPID = 0x20000000
 _CLONE_NEWNET = 0x40000000
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC = 1, 2, 4, 8
-_MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 32, 4096, 16384, 1 << 18
-_MNT_DETACH = 2
-_NO_ISOLATION, _WITH_MOUNTS = 1, 2
+_NO_ISOLATION, _WITH_MOUNTS, _WITH_ROOM = 1, 2, 3
 """Exit codes of a probe."""
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -58,9 +57,13 @@ class Isolation(msgspec.Struct, frozen=True, kw_only=True):
     """It has no network but its own loopback."""
     mounts: bool = False
     """Folders can be made read-only for it alone (:func:`read_only`)."""
+    paths: bool = False
+    """It sees its store at a fixed path (:mod:`axletree.host.room`)."""
 
 
-def run_isolated(body: Callable[[Isolation], int], *, network: bool, parent: int | None = None) -> int:
+def run_isolated(
+    body: Callable[[Isolation], int], *, network: bool, store: Path | None = None, parent: int | None = None
+) -> int:
     """Run ``body`` in a kill domain of its own and return its exit code (128 + n after signal n).
 
     SIGTERM and SIGINT end the whole domain at once. Call it from a process with one thread: it forks.
@@ -68,10 +71,11 @@ def run_isolated(body: Callable[[Isolation], int], *, network: bool, parent: int
     Args:
         body: The work; gets what isolation was reached.
         network: Whether the network stays reachable.
+        store: Folder that the domain sees at :data:`axletree.host.room.STORE`, where mounts are granted.
         parent: Process whose death ends the domain: the one that started us. ``None``: nobody's.
     """
     hide_start()
-    granted = _unshare(network=network)
+    granted = _unshare(network=network, store=store)
     if parent is not None:
         # The namespace ends with us; without one we must live long enough to kill the tree ourselves.
         _end_with(parent, by=signal.SIGKILL if granted.processes else signal.SIGTERM)
@@ -84,7 +88,7 @@ def run_isolated(body: Callable[[Isolation], int], *, network: bool, parent: int
     child = os.fork()
     if child == 0:
         ours.close()
-        _child(body, granted, outer=outer, link=theirs)
+        _child(body, granted, store=store, outer=outer, link=theirs)
     theirs.close()
     with ours, contextlib.suppress(ConnectionError):  # the child may have died already
         ours.recv(1)  # now it is tied to us
@@ -94,6 +98,12 @@ def run_isolated(body: Callable[[Isolation], int], *, network: bool, parent: int
     if not granted.processes:
         kill_descendants()
     return os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
+
+
+def grants_room(store: Path) -> bool:
+    """Whether kill domains see the store at its fixed path here, and can enter images."""
+    user = 0 if os.geteuid() == 0 else _CLONE_NEWUSER
+    return _answer_of(partial(_probe, _CLONE_NEWPID | _CLONE_NEWNS | user, store)) == _WITH_ROOM
 
 
 def can_protect() -> bool:
@@ -109,22 +119,10 @@ def read_only(folders: Iterable[Path]) -> Iterator[None]:
     """
     with contextlib.ExitStack() as stack:
         for folder in folders if _mounts_are_ours else ():
-            if folder.is_dir() and _mount_read_only(folder):
-                stack.callback(_LIBC.umount2, bytes(folder), _MNT_DETACH)
+            for place in views(folder) if folder.is_dir() else ():
+                if bind_read_only(place):
+                    stack.callback(unmount, place)
         yield
-
-
-def _mount_read_only(path: Path) -> bool:
-    """Mount a folder or file onto itself, read-only; whether that was done."""
-    target = bytes(path)
-    if _LIBC.mount(target, target, None, _MS_BIND, None) != 0:
-        return False
-    # In a user namespace flags of the file system below can't be lifted: leaving them out would be refused.
-    kept = os.statvfs(path).f_flag & (_MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
-    if _LIBC.mount(None, target, None, _MS_REMOUNT | _MS_BIND | _MS_RDONLY | kept, None) != 0:
-        _LIBC.umount2(target, _MNT_DETACH)
-        return False
-    return True
 
 
 def _end_with(parent: int, *, by: signal.Signals) -> None:
@@ -134,7 +132,9 @@ def _end_with(parent: int, *, by: signal.Signals) -> None:
         os._exit(137)
 
 
-def _child(body: Callable[[Isolation], int], granted: Isolation, *, outer: int, link: socket.socket) -> None:
+def _child(
+    body: Callable[[Isolation], int], granted: Isolation, *, store: Path | None, outer: int, link: socket.socket
+) -> None:
     code = 70
     try:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -149,8 +149,9 @@ def _child(body: Callable[[Isolation], int], granted: Isolation, *, outer: int, 
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         if granted.processes:
             global _mounts_are_ours  # noqa: PLW0603 (a fact of this process, and set once)
-            _mounts_are_ours = _own_mounts() and granted.mounts
-            _fresh_proc()
+            _mounts_are_ours = own_mounts() and granted.mounts
+            if not (granted.paths and store is not None and enter_room(store)):
+                fresh_proc()
         if granted.network:
             _loopback_up()
         code = body(granted)
@@ -198,7 +199,7 @@ def _reap() -> None:
             return
 
 
-def _unshare(*, network: bool) -> Isolation:
+def _unshare(*, network: bool, store: Path | None) -> Isolation:
     """Take the strongest isolation that the system grants; each try is all or nothing."""
     net = 0 if network else _CLONE_NEWNET
     base = _CLONE_NEWPID | _CLONE_NEWNS
@@ -207,13 +208,14 @@ def _unshare(*, network: bool) -> Isolation:
         if flags in {0, _CLONE_NEWUSER}:
             continue
         # In a child first: a user namespace may be granted and then be of no use, and there is no way back out of it.
-        answer = _answer_of(partial(_probe, flags))
+        answer = _answer_of(partial(_probe, flags, store))
         if answer == _NO_ISOLATION or not _enter(flags):
             continue
         return Isolation(
             processes=bool(flags & _CLONE_NEWPID),
             network=bool(flags & _CLONE_NEWNET),
-            mounts=answer == _WITH_MOUNTS,
+            mounts=answer in {_WITH_MOUNTS, _WITH_ROOM},
+            paths=answer == _WITH_ROOM,
         )
     return Isolation(processes=False, network=False)
 
@@ -228,13 +230,19 @@ def _enter(flags: int) -> bool:
     return True
 
 
-def _probe(flags: int) -> int:
+def _probe(flags: int, store: Path | None) -> int:
     """Try all that a kill domain will do, as its first process would; the exit code tells how far that went."""
     if not _enter(flags):
         return _NO_ISOLATION
     if not flags & _CLONE_NEWPID:
         return 0
-    return _answer_of(lambda: _WITH_MOUNTS if _own_mounts() and _mount_read_only(Path(os.devnull)) else 0)
+    return _answer_of(partial(_probe_mounts, store))
+
+
+def _probe_mounts(store: Path | None) -> int:
+    if not own_mounts() or not bind_read_only(Path(os.devnull)):
+        return 0
+    return _WITH_ROOM if store is not None and enter_room(store) else _WITH_MOUNTS
 
 
 def _answer_of(question: Callable[[], int]) -> int:
@@ -257,16 +265,6 @@ def _map_identity(uid: int, gid: int) -> None:
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
     Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
-
-
-def _own_mounts() -> bool:
-    """Keep what is mounted from now on to this namespace; whether that was done."""
-    return bool(_LIBC.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None) == 0)
-
-
-def _fresh_proc() -> None:
-    """Show the namespace's own processes under /proc; some containers refuse that, and most tools do without."""
-    _LIBC.mount(b"proc", b"/proc", b"proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, None)
 
 
 def _loopback_up() -> None:

@@ -54,8 +54,13 @@ def load_settings(environ: Mapping[str, str], *, home: Path, cwd: Path, options:
 
 
 def user_file() -> Path:
-    """Where the user's own settings are, if there are any."""
+    """Path of the user's own settings, if there are any."""
     return platformdirs.user_config_path("axletree") / USER_FILE
+
+
+def user_locks(recipe: str) -> Path:
+    """Where the locks of a recipe that ships with Axletree are written: its own folder may be read-only."""
+    return platformdirs.user_data_path("axletree") / "locks" / recipe
 
 
 def project_file(cwd: Path) -> Path | None:
@@ -69,9 +74,9 @@ def _read(path: Path) -> str | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except UnicodeDecodeError as error:
-        raise HostError(Problem(message=f"not UTF-8: {error.reason}", file=str(path))) from error
+        raise HostError(Problem(message=f"the file is not UTF-8: {error.reason}", file=str(path))) from error
     except OSError as error:
-        raise HostError(Problem(message=f"cannot be read: {error.strerror}", file=str(path))) from error
+        raise HostError(Problem(message=f"the file cannot be read: {error.strerror}", file=str(path))) from error
 
 
 def _placed(given: Given, folder: Path, home: Path, *, cwd: Path | None = None) -> Given:

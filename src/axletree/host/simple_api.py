@@ -17,7 +17,9 @@ from packaging.utils import canonicalize_name
 from urllib3.exceptions import HTTPError
 
 from axletree.core.errors import AxletreeError, HostError, IntegrityError, Problem
+from axletree.core.setting import LOCK
 from axletree.host import web
+from axletree.host.fetch import ONLINE
 from axletree.host.indexes import IndexSettings, file_url, local_path, redact
 from axletree.recipe.sdists import readings, version_of
 
@@ -90,7 +92,7 @@ def find_file(
     """
     projects = tuple(dict.fromkeys(name for name, _ in readings(filename)))
     if not projects:
-        raise HostError(f"not a valid wheel or sdist file name: {filename}")
+        raise HostError(f"not a valid file name of a wheel or an sdist: {filename}")
     asked: list[str] = []
     hints: list[str | None] = []
     unsure: list[RemoteFile] = []
@@ -98,7 +100,7 @@ def find_file(
     for place, read in _places(settings, extra):
         if offline and local_path(place) is None:
             asked.append(f"{redact(place)}: skipped because --offline is set")
-            hints.append("run once without --offline, or set AXLETREE_FIND_LINKS to a folder that contains the file")
+            hints.append(ONLINE)
             continue
         try:
             listed = [file for project in projects for file in read(place, project)]
@@ -115,7 +117,7 @@ def find_file(
         asked.append(
             f"{redact(place)}: provides the file with a different sha256, {others}"
             if others
-            else f"{redact(place)}: no"
+            else f"{redact(place)}: not found"
         )
         kind = IntegrityError if others else kind
     if unsure:
@@ -125,7 +127,8 @@ def find_file(
     hint = hints[0] if asked and len(hints) == len(asked) else None
     hint = hint or (
         "add a folder or an index that contains the file (AXLETREE_FIND_LINKS, AXLETREE_INDEX_URL, pip's "
-        "configuration), or update the lock: axletree lock RECIPE --upgrade"
+        "configuration), or update the lock: "
+        f"{LOCK} --upgrade"
     )
     raise kind(Problem(message="\n    ".join(lines), hint=hint))
 
@@ -218,8 +221,7 @@ def _page(url: str, retry: Retry | None) -> list[RemoteFile]:
     if answer.status == 404:
         return []
     if answer.status != 200:
-        hint = "set the credentials in the URL or in ~/.netrc" if answer.status in {401, 403} else None
-        raise HostError(f"{redact(url)} returned HTTP status {answer.status}", hint=hint)
+        raise web.StatusError(redact(url), answer.status)
     base = _keep_login(url, final)
     if "json" in (answer.headers.get("Content-Type") or ""):
         return parse_json(data, base=base)

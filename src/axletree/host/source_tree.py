@@ -13,9 +13,12 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from axletree.core.errors import HostError, Problem, UsageError
+import msgspec
+
+from axletree.core.errors import Problem, UsageError
 from axletree.core.trees import is_safe_path
 from axletree.core.units import some_of
+from axletree.host.files import file_errors
 from axletree.host.gitoutput import GITLINK
 from axletree.host.indexes import redact
 from axletree.host.worktree import Worktree, files, said_of_modules
@@ -58,10 +61,10 @@ def read_source(folder: Path, *, environ: Mapping[str, str], headers: frozenset[
         return _read_plain(folder, headers)
     head = git.commit_of("HEAD")
     if head is None:
-        raise UsageError(Problem(file=str(folder), message="is a git repository without commits"))
+        raise UsageError(Problem(file=str(folder), message="the git repository has no commits"))
     bare = git.run("rev-parse", "--is-bare-repository").strip() == "true"
     modules = tuple(_submodules(git, head, prefix="", bare=bare, depth=0))
-    described = git.attempt("describe", "--tags", "--long", "--abbrev=40", head).text.strip()
+    described = _describe(git, head)
     found, changed = (_from_commit(git, head, headers), ()) if bare else _from_work_tree(git, head, modules, headers)
     copies = {place for path in files(git, head) if (place := copy_of(path)) is not None}
     notes = (
@@ -90,6 +93,20 @@ def _absent(modules: Iterable[VendoredSubmodule], *, bare: bool) -> list[str]:
         return ["this is a bare repository, so only the commits of its submodules are known"]
     bring = "check them out with `git submodule update --init --recursive`"
     return [f"some submodules are not checked out, so only their commits are known: {some_of(absent, _SHOWN)}; {bring}"]
+
+
+def describe(folder: Path, *, environ: Mapping[str, str]) -> str:
+    """Output of ``git describe --long`` for the commit that is checked out; empty where no tag or no git is near.
+
+    Raises:
+        HostError: git fails in what looks like a repository.
+    """
+    git = _open(folder, environ)
+    return "" if git is None else _describe(git, "HEAD")
+
+
+def _describe(git: Worktree, commit: str) -> str:
+    return git.attempt("describe", "--tags", "--long", "--abbrev=40", commit).text.strip()
 
 
 def _open(folder: Path, environ: Mapping[str, str]) -> Worktree | None:
@@ -143,12 +160,8 @@ def _described(git: Worktree, module: VendoredSubmodule) -> VendoredSubmodule:
 
     here = git.has(module.commit)
     describe = ("describe", "--long", "--abbrev=40")
-    return VendoredSubmodule(
-        path=module.path,
-        commit=module.commit,
-        url=module.url,
-        branch=module.branch,
-        nested=module.nested,
+    return msgspec.structs.replace(
+        module,
         here=here,
         checked_out=git.commit_of("HEAD"),
         described=ask(*describe, "--tags", module.commit) if here else "",
@@ -217,18 +230,15 @@ def _read_plain(folder: Path, headers: frozenset[str]) -> SourceFacts:
     waiting = [""]
     while waiting:
         below = waiting.pop()
-        try:
-            with os.scandir(folder / below) as entries:
-                for entry in entries:
-                    inside = f"{below}{entry.name}"
-                    if entry.is_dir(follow_symlinks=False):
-                        if entry.name not in _SKIPPED and inside != "build":
-                            waiting.append(f"{inside}/")
-                    elif entry.is_file(follow_symlinks=False):
-                        copies |= {folder for folder in (copy_of(inside),) if folder is not None}
-                        paths += [inside] if is_wanted(inside, headers=headers) else []
-        except OSError as error:
-            raise HostError(Problem(file=str(folder / below), message=f"cannot be read: {error.strerror}")) from error
+        with file_errors(folder / below), os.scandir(folder / below) as entries:
+            for entry in entries:
+                inside = f"{below}{entry.name}"
+                if entry.is_dir(follow_symlinks=False):
+                    if entry.name not in _SKIPPED and inside != "build":
+                        waiting.append(f"{inside}/")
+                elif entry.is_file(follow_symlinks=False):
+                    copies |= {folder for folder in (copy_of(inside),) if folder is not None}
+                    paths += [inside] if is_wanted(inside, headers=headers) else []
     found = {path: _text(data) for path, data in _read(folder, sorted(paths))}
     note = "this is not a git repository, so versions of vendored copies come only from their files"
     return SourceFacts(folder=str(folder), files=found, copies=tuple(sorted(copies)), notes=(note,))

@@ -71,7 +71,7 @@ class DiskSource:
         return found
 
     def _error(self, reason: str) -> HostError:
-        return HostError(Problem(file=str(self._path), message=f"cannot be read: {reason}"))
+        return HostError(Problem(file=str(self._path), message=f"the file cannot be read: {reason}"))
 
 
 def write_source(path: Path, chunks: Iterable[bytes], *, like: Path) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.core.errors import HostError, Problem
-from axletree.host.files import replace_file
+from axletree.host.files import read_json, replace_file
 from axletree.host.run import finish
 
 if TYPE_CHECKING:
@@ -61,48 +61,56 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     """What enters keys: version and target, or the digest of the file where it tells no version; no path."""
 
 
-def find_tools(names: Iterable[str], *, environ: Mapping[str, str], cache: Path) -> dict[str, Tool]:
+def find_tools(
+    names: Iterable[str], *, environ: Mapping[str, str], cache: Path, only_plan: bool = False
+) -> dict[str, Tool]:
     """Find programs on PATH and fingerprint them.
 
     Args:
         names: Program names.
         environ: Whose PATH is searched.
         cache: File that keeps fingerprints between runs.
+        only_plan: Whether a missing one gets a tool without a path: a plan runs nothing.
 
     Raises:
         HostError: some are missing; all of them are named.
     """
     paths = {name: shutil.which(name, path=environ.get("PATH", os.defpath)) for name in dict.fromkeys(names)}
     missing = [name for name, path in paths.items() if path is None]
-    if missing:
+    if missing and not only_plan:
         raise HostError(
             *(
                 Problem(
                     message=f"a stage in the recipe needs {name}, which is not on PATH",
-                    hint=_hint(name),
+                    hint=how_to_install(name),
                 )
                 for name in missing
             )
         )
-    return _tools({name: path for name, path in paths.items() if path is not None}, environ=environ, cache=cache)
+    found = _tools({name: path for name, path in paths.items() if path is not None}, environ=environ, cache=cache)
+    return found | {name: Tool(name=name, path="", fingerprint={}) for name in missing}
 
 
-def _hint(name: str) -> str:
+def how_to_install(name: str) -> str:
+    """What brings a program, for people."""
     if name == "nvcc":
         return "install the CUDA toolkit, and put its bin folder on PATH"
     package = PACKAGES.get(name)
     return f"install it (Debian and Ubuntu: apt-get install {package})" if package else "install it"
 
 
-def find_toolchain(*, cache: Path, folders: Iterable[str] = SYSTEM_PATH) -> dict[str, Tool]:
+def find_toolchain(
+    names: Iterable[str] = TOOLCHAIN, *, cache: Path, folders: Iterable[str] = SYSTEM_PATH
+) -> dict[str, Tool]:
     """The compilers that stages find without declaring them; those that are there.
 
     Args:
+        names: Their names.
         cache: File that keeps fingerprints between runs.
         folders: Where stages look.
     """
     path = os.pathsep.join(folders)
-    return _tools(find_programs(TOOLCHAIN, path), environ={"PATH": path}, cache=cache)
+    return _tools(find_programs(names, path), environ={"PATH": path}, cache=cache)
 
 
 def find_programs(names: Iterable[str], path: str, *, but_for: frozenset[str] = frozenset()) -> dict[str, str]:
@@ -124,7 +132,7 @@ def find_programs(names: Iterable[str], path: str, *, but_for: frozenset[str] = 
 
 
 def _tools(paths: Mapping[str, str], *, environ: Mapping[str, str], cache: Path) -> dict[str, Tool]:
-    known = _read_cache(cache)
+    known = read_json(cache, dict[str, dict[str, str]]) or {}
     tools: dict[str, Tool] = {}
     fresh = False
     for name, path in paths.items():
@@ -161,13 +169,6 @@ def _stamp(name: str, path: str, environ: Mapping[str, str]) -> str:
     return " ".join([name, path, *parts])
 
 
-def _read_cache(cache: Path) -> dict[str, dict[str, str]]:
-    try:
-        return msgspec.json.decode(cache.read_bytes(), type=dict[str, dict[str, str]])
-    except (OSError, msgspec.MsgspecError):
-        return {}
-
-
 def _fingerprint(name: str, path: str, environ: Mapping[str, str]) -> dict[str, str]:
     facts = {"version": _ask(path, "--version", environ)}
     if not facts["version"]:
@@ -186,7 +187,9 @@ def _fingerprint(name: str, path: str, environ: Mapping[str, str]) -> dict[str, 
 def _ask(path: str, option: str, environ: Mapping[str, str]) -> str:
     """First line with a digit of what a program answers; some print a banner first."""
     variables = {"PATH": os.pathsep.join([environ.get("PATH", ""), *SYSTEM_PATH]).lstrip(os.pathsep), "LC_ALL": "C"}
-    done = finish([path, option], environ=variables, seconds=_TIMEOUT, hint="repair or remove this program")
+    done = finish(
+        [path, option], environ=variables, seconds=_TIMEOUT, hint="reinstall this program, or remove it from PATH"
+    )
     lines = [line.strip() for line in done.out.decode(errors="replace").splitlines() if line.strip()]
     if option != "--version":
         return lines[0] if lines else ""

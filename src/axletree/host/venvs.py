@@ -15,13 +15,13 @@ import subprocess
 import sys
 import tomllib
 from collections import deque
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import tomli_w
 from packaging.utils import canonicalize_name
 
 from axletree.core.errors import IntegrityError, StageError
-from axletree.host.files import part_folder
+from axletree.disk import part_folder
 from axletree.host.indexes import uv_program
 from axletree.host.run import run
 from axletree.recipe.locks import parse_lock
@@ -57,7 +57,7 @@ print(json.dumps({
     "sys_platform": sys.platform,
 }))
 """
-_VERIFY = "a wheel differs from the locked one; run `axletree store verify` to check for further damage"
+_VERIFY = "run `axletree store verify`, which sets damaged files aside, then run the same command again"
 
 
 def create_venv(
@@ -67,7 +67,6 @@ def create_venv(
     uv_cache: Path,
     environ: Mapping[str, str],
     lock_folder: Path | None = None,
-    installer: Literal["uv", "pip"] = "uv",
     share: bool = False,
     say: Say | None = None,
 ) -> None:
@@ -79,7 +78,6 @@ def create_venv(
         uv_cache: uv's cache, on the file system of ``dest``.
         environ: variables that the installer starts from; those of uv and pip in it are not passed on.
         lock_folder: holds one ``pylock.*.toml`` and its wheels, which are installed; ``None`` for an empty environment.
-        installer: who installs the locked wheels.
         share: let uv link files from its cache instead of copying them. Who then writes into one changes all
             environments that have it, so this is for environments that are read-only while anything runs in them.
         say: gets each line that the programs print.
@@ -96,13 +94,10 @@ def create_venv(
         if lock_folder is not None:
             path, lock = _lock_in(lock_folder)
             _require_wheels(lock, lock_folder)
-            if installer == "uv":
-                command = [*_uv(uv_cache), "pip", "sync", f"--python={_python(venv)}", *_link_mode(share=share)]
-                shown = _shown(lock, path, scratch=folder, uv_cache=uv_cache)
-                command += ["--no-index", "--no-progress", "--allow-empty-requirements", str(shown)]
-                _run(command, environ, what="uv pip sync", say=say)
-            else:
-                _install_hashed(venv, lock, lock_folder, scratch=folder, environ=environ, say=say)
+            command = [*_uv(uv_cache), "pip", "sync", f"--python={_python(venv)}", *_link_mode(share=share)]
+            shown = _shown(lock, path, scratch=folder, uv_cache=uv_cache)
+            command += ["--no-index", "--no-progress", "--allow-empty-requirements", str(shown)]
+            _run(command, environ, what="uv pip sync", say=say)
         venv.rename(dest)
 
 
@@ -255,19 +250,6 @@ def _with_paths(path: Path, paths: Mapping[str, str]) -> str:
         for wheel in package["wheels"]:
             wheel["path"] = paths[wheel["path"]]
     return tomli_w.dumps(data)
-
-
-def _install_hashed(
-    venv: Path, lock: PyLock, folder: Path, *, scratch: Path, environ: Mapping[str, str], say: Say | None
-) -> None:
-    """Install a lock with pip, which checks the digests."""
-    lines = [f"{wheel.name}=={wheel.version} --hash=sha256:{wheel.sha256}\n" for wheel in lock.wheels]
-    if not lines:
-        return
-    listing = scratch / "requirements.txt"
-    listing.write_text("".join(lines), encoding="utf-8")
-    command = [*_pip(venv), "--no-index", "--no-deps", "--require-hashes", f"--find-links={folder}", "-r", str(listing)]
-    _run(command, environ, what="pip install", say=say)
 
 
 def wheel_shelf(cache: Path) -> Path:

@@ -32,6 +32,29 @@ TIMEOUT = urllib3.Timeout(connect=15.0, read=60.0)
 _REDIRECTS = 10
 
 
+class StatusError(HostError):
+    """A server answers with a status that is no success."""
+
+    def __init__(self, shown: str, status: int, *, hint: str | None = None) -> None:
+        """``shown`` is the address, fit for people; the status has a hint of its own where there is none."""
+        self.status = status
+        asked = urlsplit(shown).hostname or "the server"
+        message = f"{asked} answered with HTTP status {status} (requested {shown})"
+        super().__init__(message, hint=hint or _status_hint(status))
+
+
+def _status_hint(status: int) -> str | None:
+    if status in {401, 403}:
+        return "set the credentials in the URL or in ~/.netrc"
+    if status == 407:
+        return "set the credentials of the proxy in https_proxy"
+    if status in {404, 410}:
+        return "check the URL: the server does not have this file"
+    if status in RETRY_STATUS or status >= 500:
+        return "the server is overloaded or has a fault: try again later"
+    return None
+
+
 def retries() -> urllib3.Retry:
     """Retry what a moment can mend: connections, cut answers, overload. Redirects are followed by :func:`get`."""
     return urllib3.Retry(total=3, redirect=0, backoff_factor=0.5, status_forcelist=RETRY_STATUS, raise_on_status=False)
@@ -82,7 +105,10 @@ def no_answer(url: str, error: Exception) -> HostError:
     text = str(reason).rpartition(": ")[2] if isinstance(reason, HTTPError) else str(reason)
     return HostError(
         f"no response from {asked}: {text} (requested {redact(url)})",
-        hint="check the network, the proxy variables and SSL_CERT_FILE; or set AXLETREE_INDEX_URL to a mirror",
+        hint=(
+            "set https_proxy if this network needs a proxy, set SSL_CERT_FILE if the server has its own "
+            "certificate, or set AXLETREE_INDEX_URL to a mirror"
+        ),
     )
 
 

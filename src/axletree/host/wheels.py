@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 import os
 import shutil
 import struct
@@ -14,16 +13,16 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from axletree.binary.zip.directory import ZipEntry, read_directory
-from axletree.binary.zip.members import SMALL, iter_member, read_member
+from axletree.binary.zip.members import read_member
 from axletree.binary.zip.records import EARLIEST
 from axletree.core.errors import HostError, IntegrityError, Problem, some_problems
 from axletree.core.units import format_bytes
-from axletree.host.archive import map_file, share_out
-from axletree.host.files import part_folder
+from axletree.disk import part_folder
+from axletree.host.archive import map_file, read_content, share_out
 from axletree.package.wheel.info import WheelInfo, parse_wheel_info
 from axletree.package.wheel.metadata import Metadata, parse_metadata
 from axletree.package.wheel.names import WheelName, parse_wheel_name
-from axletree.package.wheel.record import ReadContent, RecordEntry, RecordIssue, check_record, content_of, parse_record
+from axletree.package.wheel.record import ReadContent, RecordEntry, RecordIssue, check_record, parse_record
 from axletree.package.wheel.scan import MAX_METADATA
 
 if TYPE_CHECKING:
@@ -66,9 +65,17 @@ def open_wheel(path: Path) -> OpenWheel:
     files = {entry.name: entry for entry in entries}
     folders = {top for file in files if (top := file.partition("/")[0]).endswith(".dist-info")}
     if len(folders) != 1:
-        found = f"several metadata folders: {', '.join(sorted(folders)[:5])}" if folders else "no metadata folder"
+        found = (
+            f"the wheel has several metadata folders: {', '.join(sorted(folders)[:5])}"
+            if folders
+            else "the wheel has no metadata folder"
+        )
         raise IntegrityError(
-            Problem(file=path.name, message=f"has {found}", hint="a wheel has exactly one *.dist-info")
+            Problem(
+                file=path.name,
+                message=f"has {found}",
+                hint="build the wheel again: it must contain exactly one *.dist-info folder",
+            )
         )
     folder = folders.pop()
     problems: list[Problem] = []
@@ -76,7 +83,7 @@ def open_wheel(path: Path) -> OpenWheel:
     def read(file: str, parse: Callable[..., T]) -> T | None:
         entry = files.get(f"{folder}/{file}")
         if entry is None:
-            problems.append(Problem(file=path.name, key=f"{folder}/{file}", message="is missing"))
+            problems.append(Problem(file=path.name, key=f"{folder}/{file}", message="the file is missing"))
             return None
         try:
             data = read_member(view, entry, archive=path.name, limit=MAX_METADATA)
@@ -103,14 +110,14 @@ def open_wheel(path: Path) -> OpenWheel:
 
 
 class Unpacked(msgspec.Struct, frozen=True, kw_only=True):
-    """A wheel that was unpacked."""
+    """An unpacked wheel."""
 
     folder: Path
     files: int
     size: int
     """Bytes of the files."""
     unchecked: tuple[str, ...] = ()
-    """Files for which RECORD has no SHA-256, so that only their CRC was checked."""
+    """Files without SHA-256 in RECORD; only their CRC was checked."""
 
 
 def unpack_wheel(path: Path, folder: Path) -> None:
@@ -150,7 +157,7 @@ def unpack_as_it_is(wheel: OpenWheel, folder: Path, *, threads: int = 1) -> Unpa
             staged.rename(folder)
     except OSError as error:
         where = str(error.filename or folder).replace(str(staged), str(folder))
-        raise HostError(Problem(file=where, message=f"cannot be written: {error.strerror}")) from error
+        raise HostError(Problem(file=where, message=f"the file cannot be written: {error.strerror}")) from error
     files = [entry for entry in wheel.entries if not entry.directory]
     return Unpacked(
         folder=folder,
@@ -180,16 +187,7 @@ def _write(wheel: OpenWheel, entry: ZipEntry, target: Path) -> ReadContent:
     mode = 0o777 if entry.executable else 0o666
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
     with os.fdopen(descriptor, "wb", buffering=0) as stream:
-        if entry.size <= SMALL:
-            data = read_member(wheel.view, entry, archive=wheel.path.name, limit=SMALL)
-            stream.write(data)
-            content = content_of(data)
-        else:
-            digest = hashlib.sha256()
-            for chunk in iter_member(wheel.view, entry, archive=wheel.path.name):
-                digest.update(chunk)
-                stream.write(chunk)
-            content = ReadContent(sha256=digest.hexdigest(), size=entry.size)
+        content = read_content(wheel.view, entry, archive=wheel.path.name, write=stream.write)
         date = _date(wheel.view, entry)
         os.utime(stream.fileno(), (date, date))
     return content
@@ -222,5 +220,5 @@ def _require_room(wheel: OpenWheel, folder: Path) -> None:
 
 
 def _problems(issues: Sequence[RecordIssue], name: str) -> tuple[Problem, ...]:
-    found = [Problem(file=name, key=issue.path, message=f"{issue.kind}: {issue.detail}") for issue in issues]
+    found = [Problem(file=name, key=issue.path, message=issue.detail) for issue in issues]
     return some_problems(found, what="file")

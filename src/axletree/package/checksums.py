@@ -29,7 +29,7 @@ def read_checksums(data: bytes, *, file: str = CHECKSUMS) -> dict[str, str]:
     for line in data.decode("utf-8", "replace").splitlines():
         match = _LINE.fullmatch(line)
         if match is None:
-            raise IntegrityError(Problem(file=file, message=f"not a valid SHA256SUMS line: {line[:80]!r}"))
+            raise IntegrityError(Problem(file=file, message=f"the line is not valid in SHA256SUMS: {line[:80]!r}"))
         found[match[2]] = match[1]
     return found
 
@@ -43,8 +43,10 @@ def merge_checksums(present: Mapping[str, str], new: Mapping[str, str]) -> dict[
     problems = [
         Problem(
             file=name,
-            message=f"already exists with different content (sha256 {present[name][:16]}..., now {digest[:16]}...)",
-            hint="change the version or local label of the new one, or remove the old one",
+            message=(
+                f"the file already exists with different content (sha256 {present[name][:16]}..., now {digest[:16]}...)"
+            ),
+            hint="change the version or local label of the new file, or remove the old one",
         )
         for name, digest in new.items()
         if present.get(name, digest) != digest

@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from axletree.package.wheel.metadata import parse_requirement
 from axletree.package.wheel.names import WheelName, parse_wheel_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from packaging.markers import Marker
+    from packaging.requirements import Requirement
 
 _PYTHONS = tuple(f"3.{minor}" for minor in range(8, 18))
 """Those for which a marker is tried where a wheel is for any."""
@@ -32,7 +33,7 @@ _NO_FLOOR = (99, 0)
 
 
 class OwnWheel(msgspec.Struct, frozen=True, kw_only=True):
-    """A wheel of ours."""
+    """A wheel that Axletree wrote."""
 
     filename: str
     url: str
@@ -132,11 +133,8 @@ def _walk(
 def _requirements(offers: Iterable[OwnWheel], extras: Collection[str], target: _Target | None) -> Iterator[Requirement]:
     for offer in offers:
         for text in offer.requires:
-            try:
-                requirement = Requirement(text)
-            except InvalidRequirement:
-                continue  # metadata before PEP 508 holds things that no installer reads either
-            if requirement.url is None and _may_hold(requirement.marker, extras, target):
+            requirement = parse_requirement(text)
+            if requirement is not None and requirement.url is None and _may_hold(requirement.marker, extras, target):
                 yield requirement
 
 

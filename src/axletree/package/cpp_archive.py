@@ -7,18 +7,15 @@ every unpacker makes them: what a link leads to lies there again.
 
 from __future__ import annotations
 
-import posixpath
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import IntegrityError, Problem
+from axletree.core.trees import file_behind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from axletree.core.trees import Entry
-
-_MOST_LINKS = 40
-"""Links after each other, as Linux follows them."""
 
 
 def archive_name(name: str, version: str) -> str:
@@ -46,26 +43,17 @@ def lay_out(entries: Mapping[str, Entry], paths: Iterable[str], *, folder: str) 
     places: dict[str, str] = {}
     problems: list[Problem] = []
     for path in paths:
-        end = _end_of(path, entries)
+        end = file_behind(path, entries)
         if end is None:
             target = entries[path].target
-            problems.append(Problem(key=path, message=f"is a link to {target!r}, which is not a file in the tree"))
+            problems.append(
+                Problem(key=path, message=f"the path is a link to {target!r}, which is not a file in the tree")
+            )
         else:
             places[f"{folder}/{path}"] = end
     if problems:
         raise IntegrityError(
-            *problems, hint="archives contain copies instead of links: exclude these links, or add the files"
+            *problems,
+            hint="archives contain copies instead of links: exclude these links, or add the files that they point to",
         )
     return places
-
-
-def _end_of(path: str, entries: Mapping[str, Entry]) -> str | None:
-    """Where a path leads; ``None`` where that is no file of the tree."""
-    for _ in range(_MOST_LINKS):
-        entry = entries.get(path)
-        if entry is None:
-            return None
-        if entry.kind == "file":
-            return path
-        path = posixpath.normpath(posixpath.join(posixpath.dirname(path), entry.target or ""))
-    return None

@@ -103,7 +103,11 @@ def distribution_of(filename: str) -> tuple[str, str]:
     found = readings(filename)
     if len(found) != 1:
         meant = " or ".join(f"{project} {version}" for project, version in found)
-        message = f"may be an sdist of {meant}" if found else "not a valid sdist file name"
+        message = (
+            f"the file name is ambiguous: it may be an sdist of {meant}"
+            if found
+            else "the file name is not valid for an sdist"
+        )
         hint = "name it NAME-VERSION.tar.gz, with '_' for each '-' in the name (PEP 625)"
         raise IntegrityError(Problem(file=filename, message=message, hint=hint))
     ((project, version),) = found
@@ -120,7 +124,9 @@ def render_index(files: Iterable[IndexFile]) -> dict[str, bytes]:
     projects: dict[str, list[IndexFile]] = {}
     for file in merge_files((), files):
         if file.upload_time is not None and not _TIME.fullmatch(file.upload_time):
-            raise IntegrityError(Problem(key=file.filename, message=f"{file.upload_time!r} is not a UTC time"))
+            raise IntegrityError(
+                Problem(key=file.filename, message=f"the upload time {file.upload_time!r} is not a valid UTC time")
+            )
         projects.setdefault(file.project, []).append(file)
     pages = {
         "simple/index.html": _page("Simple index", [f'<a href="{name}/">{name}</a><br>' for name in sorted(projects)]),
@@ -154,7 +160,9 @@ def read_index(data: bytes, *, file: str = "index.json") -> tuple[IndexFile, ...
     try:
         page = msgspec.json.decode(data, type=_Project)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise IntegrityError(Problem(file=file, message=f"not a valid project page of an index: {error}")) from error
+        raise IntegrityError(
+            Problem(file=file, message=f"the file is not a valid project page of an index: {error}")
+        ) from error
     return tuple(
         IndexFile(
             filename=item.filename,
@@ -182,10 +190,10 @@ def merge_files(present: Iterable[IndexFile], new: Iterable[IndexFile]) -> tuple
         other = files.setdefault(file.filename, file)
         if other.sha256 != file.sha256:
             message = (
-                f"is already in the index with different content (sha256 {other.sha256[:16]}..., now "
+                f"the file is already in the index with different content (sha256 {other.sha256[:16]}..., now "
                 f"{file.sha256[:16]}...)"
             )
-            hint = "change the version, local label or build tag of the new one, or remove the old one"
+            hint = "change the version, local label or build tag of the new file, or remove the old one"
             problems.append(Problem(file=file.filename, message=message, hint=hint))
     if problems:
         raise PublishError(*problems)

@@ -47,13 +47,15 @@ def partition(paths: Iterable[str], claims: Mapping[str, Claim]) -> dict[str, tu
             disputed.setdefault(owners, []).append(path)
         elif not dropped(path):
             orphans.append(path)
-    problems = [f"claimed by {' and '.join(owners)}: {some_of(found)}" for owners, found in disputed.items()]
+    problems = [
+        f"packages {' and '.join(owners)} claim the same files: {some_of(found)}" for owners, found in disputed.items()
+    ]
     if orphans:
         problems.append(f"no package claims {some_of(orphans)}")
     if problems:
         raise IntegrityError(
             *problems,
-            hint="change `files` and `exclude` of the packages so that each file belongs to exactly one package",
+            hint="change `files` or `exclude` in the packages so that each file belongs to exactly one package",
         )
     return {name: tuple(found) for name, found in parts.items()}
 

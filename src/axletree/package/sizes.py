@@ -56,7 +56,7 @@ class ArchTotal(msgspec.Struct, frozen=True, kw_only=True):
     entries: int
     size: int
     unpacked: int
-    """Bytes once unpacked, 0 where the format does not tell."""
+    """Bytes after decompression; 0 if the format does not state it."""
 
 
 class UnloadedSize(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,11 +69,11 @@ class UnloadedSize(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SizeReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer. Lists are sorted by falling size."""
+    """The result. Lists are sorted by size, largest first."""
 
     input: str
     size: int
-    """Bytes unpacked."""
+    """Uncompressed bytes."""
     compressed: int
     files: int
     packed: bool
@@ -86,7 +86,7 @@ class SizeReport(msgspec.Struct, frozen=True, kw_only=True):
     """Sorted by section and architecture."""
     unloaded: tuple[UnloadedSize, ...] = ()
     damaged: tuple[str, ...] = ()
-    """What could not be read, one sentence each."""
+    """What could not be read, one sentence for each."""
 
     @property
     def strippable(self) -> int:

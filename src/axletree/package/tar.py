@@ -17,11 +17,19 @@ END = bytes(2 * BLOCK)
 
 _HEADER = struct.Struct("100s8s8s8s12s12s8sc100s8s32s32s8s8s155s12x")
 _MAX_OCTAL = 8**11
-FILE, LINK, FOLDER, PAX, PAX_GLOBAL = b"0", b"2", b"5", b"x", b"g"
+FILE, HARD_LINK, LINK, FOLDER, PAX, PAX_GLOBAL = b"0", b"1", b"2", b"5", b"x", b"g"
 
 
 def tar_header(
-    path: str, *, size: int, executable: bool, mtime: int, link: str | None = None, folder: bool = False
+    path: str,
+    *,
+    size: int,
+    executable: bool,
+    mtime: int,
+    link: str | None = None,
+    folder: bool = False,
+    hard: bool = False,
+    mode: int | None = None,
 ) -> bytes:
     """All blocks that stand before the content of a file or link.
 
@@ -30,8 +38,10 @@ def tar_header(
         size: bytes of the content; 0 for links.
         executable: whether it gets mode 755 rather than 644; links have 777.
         mtime: seconds since 1970.
-        link: target of a symbolic link.
+        link: target of a link.
         folder: whether it is one; ``path`` then ends with a slash.
+        hard: whether the link is a hard one, to the file of that name.
+        mode: its permissions, where these are not the ones that follow from the rest.
     """
     name, target = path.encode(), (link or "").encode()
     split = _split(name)
@@ -42,8 +52,9 @@ def tar_header(
     if len(target) > 100 or not target.isascii():
         records += _record("linkpath", target)
         target = target[:100]
-    kind = LINK if link is not None else FOLDER if folder else FILE
-    mode = 0o777 if link is not None else 0o755 if executable or folder else 0o644
+    kind = (HARD_LINK if hard else LINK) if link is not None else FOLDER if folder else FILE
+    if mode is None:
+        mode = 0o777 if link is not None else 0o755 if executable or folder else 0o644
     header = _block(split, mode, size, mtime, kind, target)
     if not records:
         return header

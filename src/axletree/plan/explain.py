@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from axletree.core.units import some_lines, some_of
@@ -19,6 +20,9 @@ _WORDS = {
     "host": "host fact",
     "epoch": "SOURCE_DATE_EPOCH",
 }
+_NAMED = {"parameter bundled.libraries": "libraries of this machine were added, removed or updated"}
+"""Parameters that are digests of something with a name of its own."""
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 _LIMIT = 8
 _ITEMS = 4
 _WIDTH = 60
@@ -88,6 +92,8 @@ def _differences(now: dict[str, Any], last: dict[str, Any], prefix: str = "") ->
 
 def _reason(word: str, path: str, old: Any, new: Any) -> str:
     subject = f"{word} {path}".strip()
+    if _is_digest(old) and _is_digest(new):
+        return _NAMED.get(subject, f"{subject} changed")
     if word == "input":
         return f"{subject} changed" if old is not None and new is not None else f"{subject} was added or removed"
     if isinstance(old, list) and isinstance(new, list):
@@ -95,6 +101,10 @@ def _reason(word: str, path: str, old: Any, new: Any) -> str:
     if isinstance(old, str) and isinstance(new, str) and ("\n" in old or "\n" in new):
         return f"{subject}: {_list_change(old.splitlines(), new.splitlines())}"
     return f"{subject}: {_short(old)} -> {_short(new)}"
+
+
+def _is_digest(value: Any) -> bool:
+    return isinstance(value, str) and _DIGEST.fullmatch(value) is not None
 
 
 def _list_change(old: list[Any], new: list[Any]) -> str:

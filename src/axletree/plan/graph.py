@@ -74,7 +74,8 @@ def build_plan(targets: Iterable[Target], inputs: PlanInputs, *, label: Callable
     builder = _Builder(inputs, label)
     targets = tuple(targets)
     if not targets:
-        raise RecipeError("no variant is left to build", hint="run `axletree matrix RECIPE` to list the variants")
+        hint = "remove entries from matrix.exclude; `axletree matrix RECIPE` lists the variants"
+        raise RecipeError("the recipe has no variant to build: matrix.exclude removes all of them", hint=hint)
     for target in targets:
         builder.add(target)
     return Plan(
@@ -105,7 +106,16 @@ class _Builder:
             made[step.name] = self._stage(step, needs, target.variant)
 
     def _stage(self, step: Step, needs: dict[str, StageId], variant: str) -> StageId:
-        identity: list[Any] = [step.name, step.action, step.axes, step.parameters, step.pass_env, step.tools, needs]
+        identity: list[Any] = [
+            step.name,
+            step.action,
+            step.axes,
+            step.parameters,
+            step.pass_env,
+            step.tools,
+            step.image,
+            needs,
+        ]
         content = canonical_json(identity)
         stage_id = self._by_content.get(content)
         if stage_id is None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
+from axletree.core.images import StageImage
 from axletree.core.values import Digest
 from axletree.plan.actions.fetch import PinnedSource
 from axletree.plan.actions.spec import ActionSpec
 from axletree.plan.actions.table import ACTIONS
 from axletree.recipe.locks import PyLock
+
+NO_COMMIT = "0" * 40
+"""Commit of a source that is not locked, in a plan that nobody runs."""
 
 
 class LockedEnvironment(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,10 +31,12 @@ class PlanInputs(msgspec.Struct, frozen=True, kw_only=True):
     """Action -> its declaration: those that ship, and those of other distributions that the recipe names."""
     environments: dict[str, LockedEnvironment] = {}
     """Lock file name -> content."""
+    images: dict[str, StageImage] = {}
+    """Name in the recipe -> the image that is locked."""
     interpreters: dict[str, tuple[str, ...]] = {}
     """Python version -> folders of its own that the interpreter of this machine lies in, as far as they are its own."""
     files: dict[str, Digest] = {}
-    """Path relative to the recipe -> digest of its content, for patches and test files."""
+    """Path relative to the recipe -> digest of its content, for patches and test files, those of folders too."""
     compressor: str = ""
     """Name and version of the deflate library: part of what packing makes."""
     generator: str = ""

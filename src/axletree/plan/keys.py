@@ -15,6 +15,7 @@ import msgspec
 
 from axletree.core.records import ActionCode, Ingredients, StageRecord
 from axletree.core.values import Key, StageId, key_of
+from axletree.plan.actions.environment import EnvironmentParameters
 from axletree.plan.actions.spec import Facts
 
 if TYPE_CHECKING:
@@ -22,9 +23,16 @@ if TYPE_CHECKING:
 
     from axletree.plan.actions.spec import ActionSpec
     from axletree.plan.graph import Plan, PlannedStage
+    from axletree.plan.step import Step
 
+PYTHON = "python"
+"""What the Pythons of an image are called among the tools of a stage."""
 Lookup = Callable[[Key, type[Facts]], StageRecord | None]
 """Finds the result for a key, with facts of a type; one whose facts are not of that type is none."""
+
+
+TOOLKIT_PROGRAMS = frozenset({"nvcc", "hipcc", "hipconfig"})
+"""Programs of GPU toolkits. Stages that declare none of them do not see those in the system's folders."""
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,10 +42,16 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """Tool that some stage declared -> its fingerprint."""
     toolchain: dict[str, dict[str, str]] = {}
     """The compilers that a stage finds whether it declared them or not, as far as they are there."""
+    toolkits: dict[str, dict[str, str]] = {}
+    """Those of :data:`TOOLKIT_PROGRAMS` that are in the system's folders, where a stage that declares one sees all."""
+    portable: dict[str, str] = {}
+    """Python version -> identity of the portable Python that is taken into images."""
     environ: dict[str, str] = {}
     """The variables of the user's shell that some stage asked for."""
     host: dict[str, str] = {}
     """Facts of the host, for actions whose result depends on them."""
+    passes_gpus: bool = False
+    """Whether tests in images see the GPUs of the host."""
     epoch: int = 0
     """``SOURCE_DATE_EPOCH``: the date that goes into archives, seconds."""
 
@@ -68,22 +82,47 @@ def resolve_stage(
 ) -> Resolved:
     """Compute a stage's key from its inputs, and look its result up once the key is final."""
     step = stage.step
-    tools = surroundings.toolchain if spec.compiles else {}
+    seen = {tool: surroundings.tools.get(tool, {}) for tool in step.tools}
+    if not TOOLKIT_PROGRAMS.isdisjoint(step.tools):
+        # Who declares none sees the same on every host, so nothing of them is in its key.
+        seen = surroundings.toolkits | seen
+    if spec.compiles:
+        seen = surroundings.toolchain | seen
+    if step.image is not None:  # its own tools are part of it; only the Python comes from here
+        seen = _python_of(inputs, surroundings)
     ingredients = Ingredients(
         action=ActionCode(name=step.action, revision=spec.revision, distribution=spec.distribution),
         axes=step.axes if step.axes_in_key else {},
         parameters=step.parameters,
         inputs={name: resolved.identity for name, resolved in inputs.items()},
-        tools=tools | {tool: surroundings.tools.get(tool, {}) for tool in step.tools},
+        tools=seen,
         environ={name: surroundings.environ.get(name) for name in step.pass_env},
-        host=surroundings.host if spec.host else {},
+        host=_host(step, surroundings) if spec.host else {},
         epoch=surroundings.epoch if spec.compiles or spec.dated else None,
+        image=step.image,
     )
     certain = all(resolved.record is not None for resolved in inputs.values())
     key = key_of(ingredients)
     return Resolved(
         key=key, ingredients=ingredients, certain=certain, record=lookup(key, spec.facts) if certain else None
     )
+
+
+def _python_of(inputs: Mapping[str, Resolved], surroundings: Surroundings) -> dict[str, dict[str, str]]:
+    """The portable Python that a stage in an image uses: that of its environment, and none without one."""
+    environment = inputs.get("environment")
+    parameters = environment.ingredients.parameters if environment is not None else None
+    if not isinstance(parameters, EnvironmentParameters) or parameters.version not in surroundings.portable:
+        return {}
+    return {PYTHON: {parameters.version: surroundings.portable[parameters.version]}}
+
+
+def _host(step: Step, surroundings: Surroundings) -> dict[str, str]:
+    """Facts of the host that a step depends on; in an image its C library is not the host's."""
+    if step.image is None:
+        return surroundings.host
+    gpus = {} if surroundings.passes_gpus else {"gpus": ""}
+    return {name: value for name, value in (surroundings.host | gpus).items() if name != "libc"}
 
 
 def resolve_plan(

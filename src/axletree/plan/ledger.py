@@ -7,6 +7,7 @@ store; and one whose results were cleaned out of the store is still done: what i
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -14,8 +15,9 @@ import msgspec
 from axletree.core.values import Key, StageId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from axletree.core.events import StageFinished
     from axletree.plan.graph import Plan
 
 LEDGER_SCHEMA: Literal[1] = 1
@@ -28,16 +30,16 @@ REMAINING: frozenset[State] = frozenset({"stale", "failed", "interrupted", "not 
 
 
 class BuildProcess(msgspec.Struct, frozen=True, kw_only=True):
-    """The process that builds a variant: enough to tell whether it still does."""
+    """The process that builds a variant, with enough to tell whether it is alive."""
 
     host: str
     pid: int
     born: float
-    """When the process began: a number is given again to others."""
+    """Start time of the process, because process ids are reused."""
 
 
 class BuildOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a variant's latest build that came to an end went."""
+    """The result of a variant's latest finished build."""
 
     status: Literal["done", "failed", "not reached", "skipped"]
     at: float
@@ -47,24 +49,30 @@ class BuildOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     keys: dict[StageId, Key] = {}
     """Stages that end the variant -> predicted key."""
     no_share: tuple[str, ...] = ()
-    """Axes across which nothing was shared."""
+    """Axes that nothing was shared across."""
+    values: dict[str, str] = {}
+    """Axis -> value of the variant that was built: one of another recipe, or of an older text, may have its id."""
+    unproved: tuple[StageId, ...] = ()
+    """Stages that ran in files that are not known to be those of their image."""
     stage: StageId | None = None
     """The stage that failed."""
     cause: str | None = None
-    """What it failed of, one line."""
+    """The error, in one line."""
     log: str | None = None
     """Its log, relative to the output folder."""
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A build that began and has not said yet how it ended."""
+    """A build that has started and not recorded its end."""
 
     run: BuildProcess
     at: float
     keys: dict[StageId, Key]
     no_share: tuple[str, ...] = ()
+    values: dict[str, str] = {}
+    """Axis -> value of the variant."""
     built: bool = False
-    """Whether all its stages are done, and only the end of the run is missing, which publishes."""
+    """Whether all its stages are done, and only the end of the run, which publishes, is missing."""
 
 
 class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -78,15 +86,47 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
     """What ``ledger.json`` holds. Fields may be added within a schema version, never renamed."""
 
     recipes: dict[str, dict[str, LedgerEntry]] = {}
-    """``NAME VERSION`` of a recipe -> variant -> entry."""
+    """``NAME VERSION`` of a recipe, with the options that change what is built of it -> variant -> entry."""
     schema: Literal[1] = LEDGER_SCHEMA
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """A variant as it stands now."""
+class Standing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The current state of a variant."""
 
     variant: str
     state: State
+    entry: LedgerEntry
+    changes: tuple[str, ...] = ()
+    """Options that made it another build than the recipe's own: `--set` and its value, `--format`, `--package`."""
+
+
+def cause_of(event: StageFinished) -> str:
+    """Why a stage failed, in one line: the line of its log that says so, else what its audit found, else the error."""
+    if event.error_line:
+        return event.error_line.strip()
+    found = next((each for each in event.findings if each.severity == "error" and not each.waived), None)
+    if found is not None:
+        return f"{found.where}: {found.message}"
+    return (event.message or "failed").partition("\n")[0]
+
+
+def recipe_key(name: str, version: str, changes: Sequence[str] = ()) -> str:
+    """What a ledger calls a recipe: what some options change is another one."""
+    return " ".join([name, version, *([shlex.join(changes)] if changes else [])])
+
+
+def changes_of(key: str, name: str) -> tuple[str, ...]:
+    """The options in what a ledger calls a recipe; none where it is the recipe itself, or not of that name."""
+    head, _, rest = key.partition(" ")
+    return tuple(shlex.split(rest.partition(" ")[2])) if head == name else ()
+
+
+class Former(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry of a variant that the recipe does not have: another recipe's of the same name, or an earlier one's."""
+
+    variant: str
+    values: dict[str, str]
+    """Axis -> value that it was built as; empty where an earlier version of Axletree wrote the entry."""
     entry: LedgerEntry
 
 
@@ -106,12 +146,39 @@ def final_keys(plan: Plan, keys: Mapping[StageId, Key]) -> dict[str, dict[StageI
     return {variant: {stage: keys[stage] for stage in stages} for variant, stages in final_stages(plan).items()}
 
 
+def values_of(entry: LedgerEntry) -> dict[str, str]:
+    """The variant that an entry is about, axis -> value; empty where it does not say."""
+    latest = entry.attempt or entry.outcome
+    return {} if latest is None else latest.values
+
+
+def split_entries(
+    entries: Mapping[str, LedgerEntry], variants: Mapping[str, Mapping[str, str]]
+) -> tuple[dict[str, LedgerEntry], tuple[Former, ...]]:
+    """The entries of a recipe's variants, and those of others.
+
+    Args:
+        entries: id of a variant -> what the ledger says.
+        variants: id of each variant of the recipe -> its axis values.
+    """
+    own: dict[str, LedgerEntry] = {}
+    others: list[Former] = []
+    for variant, entry in entries.items():
+        values = values_of(entry)
+        if variant in variants and values in ({}, dict(variants[variant])):
+            own[variant] = entry
+        else:
+            others.append(Former(variant=variant, values=values, entry=entry))
+    return own, tuple(others)
+
+
 def standing(
     variants: Iterable[str],
     entries: Mapping[str, LedgerEntry],
     keys: Mapping[str, Mapping[StageId, Key]],
     *,
     alive: Mapping[str, bool],
+    changes: tuple[str, ...] = (),
 ) -> tuple[Standing, ...]:
     """How variants stand.
 
@@ -120,6 +187,7 @@ def standing(
         entries: variant -> what the ledger says.
         keys: variant -> the keys of its final stages now, planned with the sharing that its entry was built with.
         alive: variant -> whether the process of its attempt still runs.
+        changes: options that make it another build than the recipe's own.
     """
     return tuple(
         Standing(
@@ -128,6 +196,7 @@ def standing(
                 entries.get(variant, LedgerEntry()), now=keys.get(variant, {}), alive=alive.get(variant, False)
             ),
             entry=entries.get(variant, LedgerEntry()),
+            changes=changes,
         )
         for variant in variants
     )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from axletree.backends.cuda import cuda_release
+from axletree.core.grouping import grouped
 from axletree.plan.actions.audit import WheelAuditParameters
 from axletree.plan.actions.audit_zip import ZipAuditParameters
 from axletree.plan.actions.fetch import revision_of
@@ -19,15 +20,19 @@ from axletree.plan.actions.listing import ListingParameters
 from axletree.plan.actions.pack import WheelParameters
 from axletree.plan.actions.pack_conda import CondaParameters
 from axletree.plan.actions.pack_zip import ZipParameters
-from axletree.plan.actions.packages import AuditParameters, Described, Taken, TreePart
+from axletree.plan.actions.packages import AuditParameters, Described, Taken, TreePart, Waived
 from axletree.plan.actions.test import CarriedFile, ClientTestParameters, WantedPackage
+from axletree.plan.images import image_of
 from axletree.plan.relocation import bundling_step
 from axletree.plan.siblings import conda_called, conda_pins, dependents, run_exports
 from axletree.plan.step import Step
+from axletree.recipe.base import FORMAT_OF
+from axletree.recipe.overlay import written_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from axletree.core.values import Digest
     from axletree.plan.graph import PlannedStage
     from axletree.plan.inputs import PlanInputs
     from axletree.recipe.target import AxisValues, Target, TargetPackage, TargetTest
@@ -46,15 +51,14 @@ _LISTING: dict[Format, tuple[str, str]] = {
 LISTINGS = frozenset(listing for listing, _ in _LISTING.values())
 """Actions whose trees are published."""
 
+_COMPILERS = frozenset({"cc", "c++", "gcc", "g++", "clang", "clang++", "gfortran", "cargo", "rustc", "nvcc", "hipcc"})
+
 
 def root_of(stage: PlannedStage) -> str:
     """The index root of a stage that lists packages."""
     parameters = stage.step.parameters
     assert isinstance(parameters, ListingParameters)  # noqa: S101 (it is one)
     return parameters.root
-
-
-_TAKES: dict[str, Format] = {"pip": "wheel", "uv": "wheel", "conda": "conda"}
 
 
 def packaging_steps(target: Target, inputs: PlanInputs, *, trees: Callable[[str], str]) -> Iterator[Step]:
@@ -130,12 +134,23 @@ def _wheel_steps(package: TargetPackage, target: Target, inputs: PlanInputs, nee
         parameters=WheelAuditParameters(
             glibc=package.glibc,
             provided_by=package.provided_by,
+            compilers=_compilers(package, target),
             driver=inputs.driver_libraries,
             policy=inputs.policy,
             providers=inputs.providers,
+            waive=_waived(package),
         ),
         needs={"wheel": f"pack:{package.name}"},
     )
+
+
+def _compilers(package: TargetPackage, target: Target) -> tuple[str, ...]:
+    """Compilers that the stage of a package declares, if all that it builds is for this package."""
+    stage = next((stage for stage in target.stages if stage.name == package.stage), None)
+    shared = any(other.stage == package.stage for other in target.packages if other.name != package.name)
+    if stage is None or stage.action != "build" or shared:
+        return ()
+    return tuple(tool for tool in stage.tools if tool in _COMPILERS)
 
 
 def _conda_steps(package: TargetPackage, target: Target, inputs: PlanInputs, needs: dict[str, str]) -> Iterator[Step]:
@@ -172,8 +187,17 @@ def _conda_steps(package: TargetPackage, target: Target, inputs: PlanInputs, nee
         name=f"audit-conda:{package.name}",
         action="audit-conda",
         axes=package.axes,
-        parameters=AuditParameters(glibc=package.glibc, policy=inputs.policy),
+        parameters=AuditParameters(glibc=package.glibc, policy=inputs.policy, waive=_waived(package, conda=True)),
         needs={"package": f"pack-conda:{package.name}"},
+    )
+
+
+def _waived(package: TargetPackage, *, conda: bool = False) -> tuple[Waived, ...]:
+    """What its recipe accepts of an audit; only conda packages have findings of their own rules."""
+    return tuple(
+        Waived(rule=each.rule, where=each.where, reason=each.reason)
+        for each in package.waive
+        if conda or not each.rule.startswith("conda/")
     )
 
 
@@ -221,6 +245,7 @@ def _zip_steps(package: TargetPackage, target: Target, inputs: PlanInputs, needs
             driver=inputs.driver_libraries,
             policy=inputs.policy,
             providers=inputs.providers,
+            waive=_waived(package),
         ),
         needs={"archive": f"pack-zip:{package.name}", **needs},
     )
@@ -228,10 +253,7 @@ def _zip_steps(package: TargetPackage, target: Target, inputs: PlanInputs, needs
 
 def _listing_steps(target: Target, form: Format, listing: str, pack: str) -> Iterator[Step]:
     audit = pack.replace("pack", "audit")
-    roots: dict[str, list[TargetPackage]] = {}
-    for package in target.packages:
-        if form in package.formats:
-            roots.setdefault(package.index, []).append(package)
+    roots = grouped((package.index, package) for package in target.packages if form in package.formats)
     for root, packages in roots.items():
         needs = {f"{form}:{package.name}": f"{pack}:{package.name}" for package in packages}
         needs |= {f"audit:{package.name}": f"{audit}:{package.name}" for package in packages}
@@ -252,7 +274,7 @@ def _axes_of(packages: Sequence[TargetPackage], target: Target) -> AxisValues:
 
 def _test_steps(test: TargetTest, target: Target, inputs: PlanInputs) -> Iterator[Step]:
     for installer in test.installers:
-        form = _TAKES[installer]
+        form = FORMAT_OF[installer]
         listing = _LISTING[form][0]
         made = [package for package in target.packages if form in package.formats]
         packages = sorted((package for package in made if package.name in test.packages), key=_name_of)
@@ -275,13 +297,25 @@ def _test_steps(test: TargetTest, target: Target, inputs: PlanInputs) -> Iterato
                 packages=_conda_builds(packages, inputs) if conda else tuple(map(_pinned, packages)),
                 imports=test.imports,
                 commands=test.commands,
-                files=tuple(CarriedFile(path=path, blob=inputs.files[path]) for path in test.files),
+                files=tuple(each for path in test.files for each in _carried(path, inputs.files)),
                 names=inputs.conda_table if conda else None,
                 virtual=_virtual(axes) if conda else {},
             ),
             needs=needs,
+            image=image_of(test.image, inputs),
             resources=test.resources,
         )
+
+
+def _carried(path: str, known: Mapping[str, Digest]) -> Iterator[CarriedFile]:
+    """A file of a test, or all files of a folder, which keep their places in it."""
+    if path in known:
+        yield CarriedFile(path=written_path(path), blob=known[path])
+        return
+    for name, blob in sorted(known.items()):
+        if name.startswith(f"{path}/"):
+            inside = name[len(path) + 1 :]
+            yield CarriedFile(path=written_path(name), blob=blob, at=f"{path.rpartition('/')[2]}/{inside}")
 
 
 def _pinned(package: TargetPackage) -> WantedPackage:

@@ -57,6 +57,12 @@ class Miss(msgspec.Struct, frozen=True):
     stage: StageId
 
 
+class Refused(msgspec.Struct, frozen=True):
+    """Answer: the stage has no result, and this machine cannot run it. That says nothing about others."""
+
+    stage: StageId
+
+
 class Ended(msgspec.Struct, frozen=True):
     """Event: the stage's process is gone, with its whole tree."""
 
@@ -96,7 +102,7 @@ class Block(msgspec.Struct, frozen=True):
     state: Literal["blocked", "cancelled"]
 
 
-Signal = Hit | Miss | Ended | Killed | Cancel
+Signal = Hit | Miss | Refused | Ended | Killed | Cancel
 Instruction = Resolve | Start | Block
 
 
@@ -156,6 +162,11 @@ class Scheduler:
                 if self._moves(stage, "resolving"):
                     self._asked -= 1
                     self._queue(stage)
+            case Refused(stage):
+                if self._moves(stage, "resolving"):
+                    self._asked -= 1
+                    self._settle(stage, "failed")
+                    return self._block_users(stage)
             case Killed(stage):
                 self._leave(stage)
                 self.states[stage] = "ready"
@@ -209,6 +220,12 @@ class Scheduler:
         return instructions
 
     def _fail(self, stage: StageId) -> list[Instruction]:
+        if not self.keep_going:
+            self._stopping = True
+        return self._block_users(stage)
+
+    def _block_users(self, stage: StageId) -> list[Instruction]:
+        """What needs a stage is not reached."""
         instructions: list[Instruction] = []
         queue = list(self._users[stage])
         while queue:
@@ -217,8 +234,6 @@ class Scheduler:
                 self._settle(user, "blocked")
                 instructions.append(Block(user, "blocked"))
                 queue.extend(self._users[user])
-        if not self.keep_going:
-            self._stopping = True
         return instructions
 
     def _cancel_rest(self) -> list[Instruction]:

@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from axletree.core.images import StageImage
 from axletree.plan.actions.spec import Parameters
 from axletree.recipe.target import AxisValues, TargetResources
 
@@ -24,6 +25,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     """Name of an input -> name of the step that makes it."""
     tools: tuple[str, ...] = ()
     pass_env: tuple[str, ...] = ()
+    image: StageImage | None = None
+    """Root file system that its programs see, if that is not the host's."""
     resources: TargetResources = TargetResources()
     parallel: Literal["auto", "jobs", "tokens", "setuptools"] = "auto"
     workspace: bool = False

@@ -8,21 +8,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from axletree.core.errors import Problem, RecipeError
+from axletree.core.errors import LockError, Problem
 from axletree.plan.actions.environment import EnvironmentParameters
 from axletree.plan.actions.fetch import FetchParameters
 from axletree.plan.actions.install import InstallParameters
 from axletree.plan.actions.patch import PatchFile, PatchParameters
+from axletree.plan.images import image_of
 from axletree.plan.packaging import packaging_steps
 from axletree.plan.relocation import relocation_step
 from axletree.plan.step import Step
-from axletree.recipe.locks import REMAKE
+from axletree.recipe.locks import REMAKE, without_urls
+from axletree.recipe.overlay import written_path
 from axletree.recipe.target import TargetResources
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from axletree.plan.actions.spec import ActionSpec
     from axletree.plan.inputs import LockedEnvironment, PlanInputs
     from axletree.recipe.target import Target, TargetEnvironment, TargetStage
 
@@ -34,7 +35,7 @@ def steps_of(target: Target, inputs: PlanInputs) -> Iterator[Step]:
     """The steps of a target, each after what it needs.
 
     Raises:
-        RecipeError: an environment has no lock.
+        LockError: an environment has no lock.
     """
     yield from _source_steps(target, inputs)
     used = _used_environments(target)
@@ -48,7 +49,7 @@ def steps_of(target: Target, inputs: PlanInputs) -> Iterator[Step]:
         if stage.relocate is not None:
             yield relocation_step(stage, stage.relocate, inputs, _tree_inputs(stage, built))
             continue
-        yield _stage_step(stage, inputs.actions[stage.action], source=source, built=built)
+        yield _stage_step(stage, inputs, source=source, built=built)
         if stage.action == "build":
             yield _install_step(stage)
     yield from packaging_steps(target, inputs, trees=lambda stage: _tree_of(stage, built))
@@ -82,7 +83,7 @@ def _used_environments(target: Target) -> set[str]:
 def _require_locks(environments: Iterable[TargetEnvironment], inputs: PlanInputs) -> None:
     missing = [environment for environment in environments if environment.lock not in inputs.environments]
     if missing:
-        raise RecipeError(
+        raise LockError(
             *(
                 Problem(
                     message=f"environment {environment.name!r} has no lock for this variant ({environment.lock})",
@@ -104,7 +105,7 @@ def _source_steps(target: Target, inputs: PlanInputs) -> Iterator[Step]:
             axes_in_key=False,
             parameters=PatchParameters(
                 patches=tuple(
-                    PatchFile(file=patch.file, strip=patch.strip, blob=inputs.files[patch.file])
+                    PatchFile(file=written_path(patch.file), strip=patch.strip, blob=inputs.files[patch.file])
                     for patch in source.patches
                 )
             ),
@@ -121,7 +122,7 @@ def _environment_step(environment: TargetEnvironment, locked: LockedEnvironment)
             python=locked.python,
             version=environment.python,
             platform=locked.lock.platform,
-            wheels=locked.lock.wheels,
+            wheels=without_urls(locked.lock.wheels),
         ),
         resources=TargetResources(disk=_UNPACKED * locked.lock.size or None),
     )
@@ -136,7 +137,8 @@ def _tree_of(stage: str, built: set[str]) -> str:
     return f"install:{stage}" if stage in built else stage
 
 
-def _stage_step(stage: TargetStage, spec: ActionSpec, *, source: str, built: set[str]) -> Step:
+def _stage_step(stage: TargetStage, inputs: PlanInputs, *, source: str, built: set[str]) -> Step:
+    spec = inputs.actions[stage.action]
     assert spec.of_stage is not None  # noqa: S101 (recipes name only actions that stages can have)
     needs = _tree_inputs(stage, built)
     if stage.source:
@@ -151,6 +153,7 @@ def _stage_step(stage: TargetStage, spec: ActionSpec, *, source: str, built: set
         needs=needs,
         tools=stage.tools,
         pass_env=stage.pass_env,
+        image=image_of(stage.image, inputs),
         resources=stage.resources,
         parallel=stage.parallel,
         workspace=stage.workspace,

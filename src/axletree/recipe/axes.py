@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 import itertools
 import math
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from axletree.core.errors import Problem, UsageError
+from axletree.core.near import similar
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ class Grid(Protocol):
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):
-    """One value on each axis of a recipe, in the order of the recipe."""
+    """One value for each axis of a recipe, in the order of the recipe."""
 
     id: str
     """``py311-cu130-mkl``; unique in the recipe."""
@@ -175,7 +175,8 @@ def select(variants: Sequence[Variant], patterns: Sequence[str], skip: Sequence[
         and not any(fnmatch.fnmatchcase(variant.id, pattern) for pattern in skip)
     )
     if not selected:
-        raise UsageError("no variant is left", hint=f"--skip removes all of them: {' '.join(skip)}")
+        what = f"--skip {' --skip '.join(skip)} removes every selected variant"
+        raise UsageError(what, hint="use a narrower pattern; `axletree matrix RECIPE` lists the variants")
     return selected
 
 
@@ -186,6 +187,6 @@ def exactly(variant: str) -> str:
 
 def _unmatched(variants: Sequence[Variant], pattern: str) -> Problem:
     ids = [variant.id for variant in variants]
-    near = difflib.get_close_matches(pattern, ids, n=3, cutoff=0.3) or ids[:3]
-    more = "" if len(ids) <= len(near) else f" (of {len(ids)}; 'axletree matrix RECIPE' lists them)"
-    return Problem(message=f"no variant matches {pattern!r}", hint=f"nearest: {', '.join(near)}{more}")
+    near = similar(pattern, ids, cutoff=0.3) or ids[:3]
+    more = "" if len(ids) <= len(near) else f" (of {len(ids)}; to list all, run `axletree matrix RECIPE`)"
+    return Problem(message=f"no variant matches {pattern!r}", hint=f"closest matches: {', '.join(near)}{more}")

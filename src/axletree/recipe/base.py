@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -50,12 +50,16 @@ Properties = dict[AxisName, dict[str, dict[PropertyName, str]]]
 """Axis -> its value -> property -> text."""
 
 
+FORMAT_OF: dict[str, Literal["wheel", "conda"]] = {"pip": "wheel", "uv": "wheel", "conda": "conda"}
+"""Client that tests install with -> the format of packages that it takes."""
+
+
 class Table(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", forbid_unknown_fields=True):
     """A table of a file that people write, or read: unknown keys are errors, underscores are written as dashes."""
 
 
 class Matrix(Table, frozen=True, kw_only=True):
-    """How axis values combine: the full product, less what is zipped or excluded."""
+    """How axis values combine: in all combinations, except for zipped axes and excluded combinations."""
 
     zip: Annotated[
         tuple[tuple[AxisName, ...], ...], Meta(description="Groups of axes that advance together, value by value.")

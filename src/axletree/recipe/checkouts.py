@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Checkout(Table, frozen=True, kw_only=True):
-    """A git repository beside the source, at a ref of its own or at the one that the main checkout asks for.
+    """A git repository next to the source, at its own ref or at the one that the main checkout specifies.
 
     The main checkout is the recipe's git source, or the first of these tables where the source is of another kind.
     """

@@ -29,7 +29,7 @@ _NO_TOKEN = frozenset({"python", "platform"})
 
 
 class CondaRunExports(Table, frozen=True, kw_only=True):
-    """What packages that are built against this one get as dependencies."""
+    """Dependencies for packages that are built against this one."""
 
     weak: Annotated[
         tuple[str, ...],
@@ -42,7 +42,7 @@ class CondaRunExports(Table, frozen=True, kw_only=True):
 
 
 class CondaTable(Table, frozen=True, kw_only=True):
-    """A package as a conda package. Its texts read ``{pin}`` too: ``>=2.6.0,<2.7.0a0`` for version 2.6.0."""
+    """Settings of the conda package. Its texts may also use ``{pin}``: ``>=2.6.0,<2.7.0a0`` for version 2.6.0."""
 
     name: Annotated[
         str | None, Meta(description="Package name; by default, the distribution's usual name on conda.")

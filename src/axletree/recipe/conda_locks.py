@@ -63,7 +63,7 @@ def parse_conda_lock(text: str, *, file: str) -> CondaLock:
         return msgspec.convert(data, CondaLock)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError, ValueError, RecursionError) as error:
         raise RecipeError(
-            Problem(file=file, message=f"is not a valid lock of a conda environment: {error}", hint=hint)
+            Problem(file=file, message=f"the file is not a valid lock of a conda environment: {error}", hint=hint)
         ) from error
 
 

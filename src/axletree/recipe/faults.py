@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from axletree.core.globs import glob_fault
+from axletree.core.near import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -24,11 +24,13 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
 
     path: Path
     message: str
-    """What is wrong, one sentence without a full stop."""
+    """The error, in one sentence without a full stop."""
     hint: str | None = None
     """What to do about it."""
     needs: tuple[Path, ...] = ()
     """Other places that the statement relies on: if one of them is wrong itself, this is only a consequence."""
+    absent: tuple[tuple[str, str], ...] = ()
+    """Axes, each with a value or pattern that it lacks, where that is what is wrong."""
 
 
 def glob_faults(patterns: Iterable[str], path: Path) -> Iterator[Fault]:
@@ -60,11 +62,6 @@ def related(one: Path, other: Path) -> bool:
     """Whether two paths are the same or one lies inside the other."""
     shared = min(len(one), len(other))
     return one[:shared] == other[:shared]
-
-
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is most like ``name``, or ``None`` where none is alike."""
-    return next(iter(difflib.get_close_matches(name, list(known), n=1)), None)
 
 
 def suggestion(name: str, known: Iterable[str], what: str) -> str | None:

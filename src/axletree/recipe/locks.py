@@ -1,9 +1,9 @@
 """What a recipe's lock files hold: exactly one wheel a package for an environment, and the source.
 
-An environment's lock is a ``pylock.<name>.toml`` as PEP 751 has it, restricted to wheels and without markers. Each
-wheel is named by its bare file name, so a lock holds no path of a machine and no host of an index, and is valid for any
-folder that holds the wheels beside it. Where they come from is decided when they are fetched; the digest says which
-they are.
+An environment's lock is a ``pylock.<name>.toml`` as PEP 751 has it, restricted to wheels and without markers. A wheel
+that an index lists has its address there, without credentials, so that pip and uv install from the lock. Any other is
+named by its bare file name: they install it from a folder that holds the wheel beside the lock. Axletree goes by
+neither: where a wheel comes from is decided when it is fetched, and the digest says which it is.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from packaging.version import Version
 
 from axletree.core.errors import Problem, RecipeError
 from axletree.core.formats import format_problem
+from axletree.core.setting import LOCK
 from axletree.recipe.base import Sha256, Table
 from axletree.recipe.sdists import version_of
 
@@ -33,11 +34,11 @@ SOURCE_LOCK = "source.lock.toml"
 
 _Commit = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{40}([0-9a-f]{24})?$")]
 _Bytes = Annotated[int, msgspec.Meta(ge=0)]
-REMAKE = "run `axletree lock RECIPE`"
+REMAKE = f"run `{LOCK}`"
 """The hint of all problems that a new lock solves. Whoever knows the recipe's path gives the command with it."""
 
 
-class LockedWheel(msgspec.Struct, frozen=True, kw_only=True):
+class LockedWheel(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One package of an environment: the one wheel that is installed."""
 
     name: str
@@ -47,6 +48,8 @@ class LockedWheel(msgspec.Struct, frozen=True, kw_only=True):
     size: int
     """Bytes."""
     sha256: str
+    url: str | None = None
+    """Where an index listed it, for other clients: in no key, and nothing is fetched from there because of it."""
 
 
 class PyLock(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,8 +92,10 @@ class _Hashes(Table, frozen=True, kw_only=True):
     sha256: Sha256
 
 
-class _WheelTable(Table, frozen=True, kw_only=True):
-    path: str
+class _WheelTable(Table, frozen=True, kw_only=True, omit_defaults=True):
+    name: str | None = None
+    url: str | None = None
+    path: str | None = None
     size: _Bytes
     hashes: _Hashes
 
@@ -150,13 +155,30 @@ def render_lock(lock: PyLock) -> str:
             _PackageTable(
                 name=wheel.name,
                 version=wheel.version,
-                wheels=[_WheelTable(path=wheel.filename, size=wheel.size, hashes=_Hashes(sha256=wheel.sha256))],
+                wheels=[_wheel_table(wheel)],
             )
             for wheel in lock.wheels
         ],
         tool=_Tool(axletree=_Made(requires=list(lock.requires), python=lock.python, platform=lock.platform)),
     )
     return tomli_w.dumps(msgspec.to_builtins(file))
+
+
+def _wheel_table(wheel: LockedWheel) -> _WheelTable:
+    hashes = _Hashes(sha256=wheel.sha256)
+    if wheel.url is None:
+        return _WheelTable(path=wheel.filename, size=wheel.size, hashes=hashes)
+    return _WheelTable(name=wheel.filename, url=wheel.url, size=wheel.size, hashes=hashes)
+
+
+def beside(lock: PyLock) -> PyLock:
+    """The same lock for a folder that has the wheels: without their addresses."""
+    return msgspec.structs.replace(lock, wheels=without_urls(lock.wheels))
+
+
+def without_urls(wheels: Iterable[LockedWheel]) -> tuple[LockedWheel, ...]:
+    """The same wheels, wherever they come from."""
+    return tuple(msgspec.structs.replace(wheel, url=None) for wheel in wheels)
 
 
 def parse_lock(text: str, *, file: str) -> PyLock:
@@ -187,9 +209,10 @@ def parse_lock(text: str, *, file: str) -> PyLock:
             LockedWheel(
                 name=package.name,
                 version=package.version,
-                filename=wheel.path,
+                filename=_filename(wheel),
                 size=wheel.size,
                 sha256=wheel.hashes.sha256,
+                url=wheel.url,
             )
         )
     names = [package.name for package in table.packages]
@@ -246,7 +269,9 @@ def parse_source(text: str, *, file: str) -> SourceLock:
         names = "`commit` and `tree`" if lock.kind == "git" else "`filename` and `sha256`"
         raise RecipeError(Problem(message=f"a lock of kind {lock.kind} needs {names}", file=file, hint=REMAKE))
     if lock.filename is not None and not _is_bare(lock.filename):
-        raise RecipeError(Problem(message=f"not a bare file name: {lock.filename!r}", file=file, key="filename"))
+        raise RecipeError(
+            Problem(message=f"{lock.filename!r} must be a plain file name, without a folder", file=file, key="filename")
+        )
     return lock
 
 
@@ -269,11 +294,11 @@ def _load(text: str, *, file: str) -> dict[str, object]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # Python's limit on the digits of a number is a ValueError too
-        raise RecipeError(Problem(message=f"not a TOML file: {error}", file=file, hint=REMAKE)) from error
+        raise RecipeError(Problem(message=f"the file is not valid TOML: {error}", file=file, hint=REMAKE)) from error
 
 
 def _not_a_lock(error: msgspec.ValidationError, file: str) -> RecipeError:
-    message = f"not a lock created by `axletree lock`: {error}"
+    message = f"the file is not a lock created by `axletree lock`: {error}"
     return RecipeError(Problem(message=message, file=file, hint=REMAKE))
 
 
@@ -284,17 +309,24 @@ def _is_bare(filename: str) -> bool:
 def _complaint(package: _PackageTable) -> str | None:
     """What is wrong with one package of a lock."""
     if len(package.wheels) != 1:
-        return f"has {len(package.wheels)} wheels, expected one"
+        return f"the package has {len(package.wheels)} wheels, expected one"
     wheel = package.wheels[0]
-    if not _is_bare(wheel.path):
-        return f"not a bare file name: {wheel.path!r}"
+    if (wheel.path is None) == (wheel.url is None):
+        return "the package has a wheel that needs either `path`, or `name` and `url`"
+    filename = _filename(wheel)
+    if not _is_bare(filename):
+        return f"{filename!r} must be a plain file name, without a folder"
     try:
-        name, version, _, _ = parse_wheel_filename(wheel.path)
+        name, version, _, _ = parse_wheel_filename(filename)
     except ValueError as error:
         return str(error)
     if (name, str(version)) != (package.name, package.version):
-        return f"{wheel.path} is not a wheel of {package.name} {package.version}"
+        return f"{filename} is not a wheel of {package.name} {package.version}"
     return None
+
+
+def _filename(wheel: _WheelTable) -> str:
+    return (wheel.name if wheel.path is None else wheel.path) or ""
 
 
 def _unsatisfied(lock: PyLock) -> list[str]:
@@ -307,7 +339,8 @@ def _unsatisfied(lock: PyLock) -> list[str]:
             continue
         version = versions.get(canonicalize_name(requirement.name))
         if version is None or not requirement.specifier.contains(version, prereleases=True):
-            unmet.append(f"requirement {text} is not met: the lock contains {version or 'no such package'}")
+            found = f"contains version {version}" if version else "does not contain the package"
+            unmet.append(f"requirement {text} is not met: the lock {found}")
     return unmet
 
 

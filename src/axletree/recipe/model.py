@@ -15,13 +15,17 @@ from msgspec import Meta
 from axletree.recipe.base import AxisName, CMakeVariable, Condition, Matrix, Name, Properties, Sha256, Table
 from axletree.recipe.checkouts import Checkout
 from axletree.recipe.conda import CondaTable
+from axletree.recipe.extending import Extends, Removed
+from axletree.recipe.images import Image
+from axletree.recipe.override import Override
 from axletree.recipe.presets import Preset
 from axletree.recipe.relocation import Relocate
 from axletree.recipe.resources import Resources
+from axletree.recipe.waivers import Waiver
 
 
 class Source(Table, frozen=True, kw_only=True):
-    """Where the source comes from: exactly one of `pypi`, `url`, `git`, `path` and `wheel`."""
+    """Location of the source: exactly one of `pypi`, `url`, `git`, `path` and `wheel`."""
 
     pypi: Annotated[
         str | None,
@@ -38,7 +42,7 @@ class Source(Table, frozen=True, kw_only=True):
     ] = None
     path: Annotated[
         str | None,
-        Meta(description="Folder, relative to the recipe. Only file contents count; timestamps are ignored."),
+        Meta(description="Folder, relative to the recipe. Only file contents matter; timestamps are ignored."),
     ] = None
     wheel: Annotated[
         str | None,
@@ -58,7 +62,7 @@ class Source(Table, frozen=True, kw_only=True):
 
 
 class Patch(Table, frozen=True, kw_only=True):
-    """A patch file that is applied to the source, in the order of the recipe."""
+    """A patch file to apply to the source. Patches are applied in the order of the recipe."""
 
     file: Annotated[str, Meta(description="Patch file, relative to the recipe.")]
     strip: Annotated[int, Meta(ge=0, description="Leading path parts to strip, as with `patch -p`.")] = 1
@@ -66,7 +70,7 @@ class Patch(Table, frozen=True, kw_only=True):
 
 
 class Environment(Table, frozen=True, kw_only=True):
-    """A Python environment with exactly locked content: one pylock file (PEP 751) per variant that it sees."""
+    """A locked Python environment, with one pylock file (PEP 751) for each combination of its axis values."""
 
     requires: Annotated[tuple[str, ...], Meta(description="Requirements (PEP 508); placeholders allowed.")] = ()
     axes: Annotated[tuple[AxisName, ...], Meta(description="Axes that this environment may use.")] = ("python",)
@@ -84,7 +88,7 @@ class Environment(Table, frozen=True, kw_only=True):
     toolkit: Annotated[
         str | None,
         Meta(
-            description="For `axletree env`: root folder of the GPU toolkit outside the environment, such as `/opt/rocm`. By default: a toolkit in the environment, otherwise `ROCM_PATH` or `CUDA_HOME`, otherwise the usual places."
+            description="For `axletree env`: root folder of the GPU toolkit outside the environment, such as `/opt/rocm`. By default: a toolkit in the environment, otherwise `ROCM_PATH` or `CUDA_HOME`, otherwise the usual folders."
         ),
     ] = None
 
@@ -105,7 +109,7 @@ class Stage(Table, frozen=True, kw_only=True):
     when: Annotated[
         Condition,
         Meta(
-            description="Only for variants that match: axis -> value or list of values. For other variants, packages made from the stage are left out too, and stages that name it run without it."
+            description="Only for variants that match: axis -> value or list of values. For other variants, packages made from the stage are left out too, and stages that use it run without it."
         ),
     ] = {}
     environment: Annotated[str | None, Meta(description="Environment whose programs and modules the stage uses.")] = (
@@ -122,6 +126,12 @@ class Stage(Table, frozen=True, kw_only=True):
         str | None,
         Meta(
             description="Stage whose tree replaces the recipe's source, such as a `hipify` stage. Its axes must be a subset of this stage's."
+        ),
+    ] = None
+    image: Annotated[
+        str | None,
+        Meta(
+            description="Image whose root file system the stage's commands see: a name in `images`, such as `{image}`; `host` or `none` means the files of the host. For `build`, `compile` and `run`."
         ),
     ] = None
     directory: Annotated[str, Meta(description="Folder inside the source to work in.")] = "."
@@ -156,7 +166,7 @@ class Stage(Table, frozen=True, kw_only=True):
     ] = {}
     prefix: Annotated[
         str,
-        Meta(description="For `compile` with driver `cmake`: folder of the result to install the project in."),
+        Meta(description="For `compile` with driver `cmake`: folder in the result to install the project into."),
     ] = ""
     files: Annotated[
         tuple[str, ...],
@@ -165,7 +175,7 @@ class Stage(Table, frozen=True, kw_only=True):
     continues: Annotated[
         str | None,
         Meta(
-            description="For `build` and `compile`: an input whose kept build folder this stage reuses, if the folder exists and has the same source. The result must not depend on that folder."
+            description="For `build` and `compile`: input whose build folder this stage reuses, if the folder was kept and has the same source. The result must not depend on that folder."
         ),
     ] = None
     env: Annotated[
@@ -174,7 +184,7 @@ class Stage(Table, frozen=True, kw_only=True):
     pass_env: Annotated[
         tuple[str, ...],
         Meta(
-            description="Variables of your shell that the stage gets; their values are part of the stage's key. The stage gets no other variables."
+            description="Variables of your shell to pass to the stage; their values are part of the stage's key. No other variables are passed."
         ),
     ] = ()
     tools: Annotated[
@@ -254,7 +264,10 @@ class Package(Table, frozen=True, kw_only=True):
         ),
     ] = False
     bundle: Annotated[
-        bool, Meta(description="Whether the wheel takes along libraries of the host that it needs and nobody provides.")
+        bool,
+        Meta(
+            description="Whether to copy host libraries into the wheel if it needs them and no distribution provides them."
+        ),
     ] = False
     index: Annotated[
         str, Meta(description="Index root inside the output folder, such as `torch-{torch.minor}/{gpu}`.")
@@ -270,10 +283,13 @@ class Package(Table, frozen=True, kw_only=True):
         Meta(description="Shared libraries that other distributions provide: distribution -> SONAME patterns."),
     ] = {}
     conda: Annotated[CondaTable, Meta(description="Settings of the conda package.")] = CondaTable()
+    waive: Annotated[
+        tuple[Waiver, ...], Meta(description="Findings of the audit that are accepted, each with its reason.")
+    ] = ()
 
 
 class Test(Table, frozen=True, kw_only=True):
-    """What must work in a fresh environment that holds the built packages, installed from the index."""
+    """Checks to run in a fresh environment with the built packages, installed from the index."""
 
     packages: Annotated[tuple[str, ...], Meta(min_length=1, description="Packages under test.")]
     axes: Annotated[
@@ -290,10 +306,15 @@ class Test(Table, frozen=True, kw_only=True):
             description="Clients to install with, each in a fresh environment. Each client uses the packages in its format; `conda` means py-rattler.",
         ),
     ] = ("pip", "uv")
+    image: Annotated[
+        str | None, Meta(description="Image to import the modules and run the commands in, as in `stages`.")
+    ] = None
     imports: Annotated[tuple[str, ...], Meta(description="Modules that must be importable.")] = ()
     files: Annotated[
         tuple[str, ...],
-        Meta(description="Files for the commands, relative to the recipe; they are copied into one folder."),
+        Meta(
+            description="Files and folders for the commands, relative to the recipe. They are copied into one folder: `test/data` becomes `data`."
+        ),
     ] = ()
     commands: Annotated[
         tuple[str, ...],
@@ -302,63 +323,21 @@ class Test(Table, frozen=True, kw_only=True):
     resources: Annotated[Resources, Meta(description="Resources needed from the machine.")] = Resources()
 
 
-class Override(Table, frozen=True, kw_only=True):
-    """A change for the variants that match: exactly one of `stage`, `environment` and `package` says of what."""
-
-    when: Annotated[
-        Condition,
-        Meta(
-            description="Axis -> value or list of values; every variant by default. Only axes that the changed table may use."
-        ),
-    ] = {}
-    stage: Annotated[
-        str | tuple[str, ...] | None,
-        Meta(description="Stage to change, or a list of stages."),
-    ] = None
-    environment: Annotated[str | None, Meta(description="Environment to change.")] = None
-    package: Annotated[str | tuple[str, ...] | None, Meta(description="Package to change, or a list of packages.")] = (
-        None
-    )
-    env: Annotated[dict[str, str], Meta(description="For a stage: variables to add or override.")] = {}
-    commands: Annotated[tuple[str, ...] | None, Meta(description="Commands that replace the stage's own.")] = None
-    config: Annotated[dict[str, str], Meta(description="For a stage: config settings to add or override.")] = {}
-    options: Annotated[
-        dict[CMakeVariable, str], Meta(description="For a stage: CMake variables to add or override.")
-    ] = {}
-    expect: Annotated[dict[str, str], Meta(description="For a stage: expectations to add or override.")] = {}
-    requires: Annotated[tuple[str, ...], Meta(description="Requirements to add (environments, packages).")] = ()
-    conda: Annotated[
-        CondaTable | None,
-        Meta(description="Settings of the conda package: lists are extended, other values are replaced."),
-    ] = None
-    tools: Annotated[tuple[str, ...], Meta(description="For a stage: host programs to add.")] = ()
-    pass_env: Annotated[tuple[str, ...], Meta(description="For a stage: more variables of your shell to pass.")] = ()
-    resources: Annotated[Resources | None, Meta(description="Resources that replace the stage's own.")] = None
-
-    @property
-    def stages(self) -> tuple[str, ...]:
-        """Names of the stages that are changed."""
-        return (self.stage,) if isinstance(self.stage, str) else self.stage or ()
-
-    @property
-    def packages(self) -> tuple[str, ...]:
-        """Names of the packages that are changed."""
-        return (self.package,) if isinstance(self.package, str) else self.package or ()
-
-
 RECIPE_SCHEMA: Literal[1] = 1
 
 
 class Recipe(Table, frozen=True, kw_only=True):
     """A recipe file."""
 
-    name: Annotated[Name, Meta(description="Name of the project.")]
-    version: Annotated[str, Meta(description="Version of the project (PEP 440).")]
+    name: Annotated[Name, Meta(description="Name of the project. Recipes without stages can omit it.")]
+    version: Annotated[
+        str, Meta(description="Version (PEP 440). Recipes without stages can omit it, except for `source.pypi`.")
+    ]
     source: Annotated[Source, Meta(description="Location of the source.")]
     axes: Annotated[
         dict[AxisName, Annotated[tuple[str, ...], Meta(min_length=1)]],
         Meta(
-            description="Axis -> its values. `python`, `platform`, `gpu` and `torch` have a predefined meaning; other names are free. The value `none` means absent, and is left out of ids."
+            description="Axis -> its values. `python`, `platform`, `gpu` and `torch` have a predefined meaning; other names are free. The value `none` means that the axis does not apply, and is left out of ids."
         ),
     ] = {}
     data: Annotated[
@@ -377,6 +356,8 @@ class Recipe(Table, frozen=True, kw_only=True):
         dict[Name, Preset],
         Meta(description="Build matrices of other projects, for `matrix --preset`; they affect nothing else."),
     ] = {}
+    extends: Extends = None
+    remove: Removed = ()
     schema: Annotated[Literal[1], Meta(description="Version of the recipe format.")] = RECIPE_SCHEMA
     summary: Annotated[str, Meta(description="One-line summary of the project.")] = ""
     license: Annotated[
@@ -388,8 +369,12 @@ class Recipe(Table, frozen=True, kw_only=True):
         dict[Name, Checkout],
         Meta(description="Git repositories that `axletree source sync` checks out next to each other."),
     ] = {}
+    images: Annotated[dict[Name, Image], Meta(description="Root file systems by name, for `axletree image make`.")] = {}
     environments: Annotated[dict[Name, Environment], Meta(description="Python environments by name.")] = {}
-    stages: Annotated[dict[Name, Stage], Meta(description="Stages by name.")] = {}
+    stages: Annotated[
+        dict[Name, Stage],
+        Meta(description="Stages by name. If no stage has an `action`, they are derived from the project."),
+    ] = {}
     packages: Annotated[dict[Name, Package], Meta(description="Packages by distribution name.")] = {}
     tests: Annotated[dict[Name, Test], Meta(description="Tests by name.")] = {}
     override: Annotated[tuple[Override, ...], Meta(description="Changes for some variants, applied in order.")] = ()

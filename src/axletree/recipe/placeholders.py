@@ -143,7 +143,7 @@ def fill(
         if value is None and piece.asks_property:
             problems.append(f"{piece} uses property {piece.part!r}, which {piece.name} {asked!r} does not have")
         elif value is None:
-            problems.append(f"{piece} uses a part of a version, but {piece.name} is {asked!r}")
+            problems.append(f"{piece} requires {piece.name} to be a version, but it is {asked!r}")
         text.append(value or "")
     if problems:
         raise RecipeError(*problems)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Part(Table, frozen=True, kw_only=True):
-    """Variants that agree on some axes, of those that match."""
+    """Matching variants, grouped by the axes on which they agree."""
 
     axes: Annotated[
         tuple[AxisName, ...], Meta(description="Variants that agree on these axes are merged into one.")
@@ -35,7 +35,7 @@ class PresetPackage(Part, frozen=True, kw_only=True):
 
 
 class Preset(Table, frozen=True, kw_only=True):
-    """The matrix of somebody else: axes, what is left out, how it is cut into jobs, and what each makes."""
+    """The build matrix of another project: its axes, exclusions, jobs and what each job builds."""
 
     summary: Annotated[str, Meta(description="Owner and date of the matrix.")]
     axes: Annotated[
@@ -57,7 +57,7 @@ class ConfigurationRow(msgspec.Struct, frozen=True, kw_only=True):
     variants: tuple[str, ...]
     """Ids of the variants that it builds."""
     packages: int
-    """How many packages it makes."""
+    """Number of packages that it produces."""
 
 
 class PackageRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,24 +65,24 @@ class PackageRow(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     count: int
-    """How many of it there are: combinations of the values of its axes."""
+    """Number of package files: one for each combination of its axes' values."""
     axes: tuple[str, ...]
-    """What they differ by."""
+    """The axes that they differ by."""
 
 
 class PresetTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """What is counted of a preset."""
+    """What is counted for a preset."""
 
     configurations: int
-    """Jobs; the variants that one of them builds together agree on its values."""
+    """Jobs; variants built by the same job have these values in common."""
     variants: int
-    """Combinations of one value on each axis, without those that are excluded."""
+    """Combinations of one value from each axis, except excluded ones."""
     packages: int
-    """Package files; of one name there is one for each combination of values of its axes."""
+    """Package files: one for each package name and combination of its axes' values."""
 
 
 class PresetReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a preset comes to."""
+    """The totals of a preset."""
 
     name: str
     summary: str

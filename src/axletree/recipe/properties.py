@@ -18,7 +18,7 @@ from axletree.core.trees import is_safe_path
 from axletree.recipe.base import Name, Properties, Table
 from axletree.recipe.checks.presets import preset_faults
 from axletree.recipe.checks.properties import property_faults
-from axletree.recipe.faults import Fault, dotted
+from axletree.recipe.faults import Fault, dotted, suggestion
 from axletree.recipe.presets import Preset
 from axletree.recipe.structure import check_structure
 from axletree.recipe.toml import decode_toml, locate_faults
@@ -47,7 +47,7 @@ class DataFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DataTables(Table, frozen=True, kw_only=True):
-    """What a data file holds."""
+    """Content of a data file."""
 
     properties: Annotated[
         Properties, Meta(description="Properties of axis values, for placeholders: axis -> value -> property -> text.")
@@ -92,24 +92,21 @@ class _Found(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-def data_names(text: str, filename: str) -> tuple[str, ...]:
-    """The data files that a recipe names and may read, as far as its text can be understood; relative to it.
-
-    Raises:
-        RecipeError: the text is no TOML.
-    """
-    names = decode_toml(text, filename).get("data")
+def data_names(values: Mapping[str, object]) -> tuple[str, ...]:
+    """The data files that a recipe's document names and may read, as far as it can be understood; relative to it."""
+    names = values.get("data")
     named = names if isinstance(names, list) else []
     return tuple(dict.fromkeys(name for name in named if isinstance(name, str) and is_safe_path(name)))
 
 
-def collect(recipe: Recipe, files: Sequence[DataFile], *, sound: bool) -> Library:
+def collect(recipe: Recipe, files: Sequence[DataFile], *, sound: bool, asked: Sequence[Path] = ()) -> Library:
     """Read a recipe's data files, and put together what is known of its axes' values.
 
     Args:
         recipe: as it is written.
         files: what it names, read or not.
         sound: whether nothing is wrong with what it says itself of its data and properties.
+        asked: what ``--set`` says; a property only replaces others, so something else must say it of some value.
     """
     by_name = {file.name: file for file in files}
     own = _Layer(name="", tables=DataTables(properties=recipe.properties, presets=recipe.presets))
@@ -119,12 +116,13 @@ def collect(recipe: Recipe, files: Sequence[DataFile], *, sound: bool) -> Librar
         if file is None:
             continue  # one that must not be read, or that is named twice: told elsewhere
         if file.text is None:
-            hint = f"expected it at {file.filename}"
+            hint = f"expected the file at {file.filename}"
             faults.append(Fault(path=("data", number), message=f"cannot read {name}: {file.trouble}", hint=hint))
             continue
         tables, found = _read(file.text, file.filename)
         layers.append(_Layer(name=name, tables=tables, file=file))
         problems += found
+    faults += _unsaid(layers, asked)
     properties, conflicts = _merge(recipe, layers)
     presets, doubles = _presets(layers)
     for layer, fault in [*conflicts, *doubles]:
@@ -194,8 +192,8 @@ def _conflict(axis: str, value: str, name: str, one: _Found, other: _Found) -> F
     where = f"{place} of {one.layer.name}" if one.layer.name != other.layer.name else place
     return Fault(
         path=("properties", axis, other.key, name),
-        message=f"{axis} {value!r} has a different value of {name} in {where}",
-        hint=f"choose one in the recipe: [{dotted(('properties', axis, value))}]",
+        message=f"this value of {name} for {axis} {value!r} conflicts with {where}",
+        hint=f"set the value in the recipe: [{dotted(('properties', axis, value))}]",
     )
 
 
@@ -218,6 +216,24 @@ def _known(layers: Sequence[_Layer]) -> Known:
             for name in _names(values):
                 known.setdefault(axis, {}).setdefault(name, layer.name)
     return known
+
+
+def _unsaid(layers: Sequence[_Layer], asked: Sequence[Path]) -> Iterator[Fault]:
+    """Properties that are asked for and that nothing else says: they would change nothing."""
+    for path in asked:
+        if path[0] != "properties":
+            continue
+        _, axis, _, name = path
+        known = {
+            each
+            for layer in layers
+            for value, texts in layer.tables.properties.get(str(axis), {}).items()
+            for each in texts
+            if layer.file is not None or ("properties", axis, value, each) not in asked
+        }
+        if name not in known:
+            hint = suggestion(str(name), known, "its properties")
+            yield Fault(path=path, message=f"axis {axis!r} has no property {name!r}", hint=hint)
 
 
 def _names(values: Mapping[str, Mapping[str, str]]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from axletree.recipe.base import Table
 
 
 class TextEdit(Table, frozen=True, kw_only=True):
-    """A text in a file that knows where others lie, to be replaced."""
+    """A text replacement in a file, such as a path that has changed."""
 
     file: Annotated[str, Meta(description="Path in the input tree.")]
     find: Annotated[str, Meta(description="Text to replace.")]
@@ -29,7 +29,7 @@ class Relocate(Table, frozen=True, kw_only=True):
     place: Annotated[
         dict[str, str],
         Meta(
-            description='Folder -> where it goes, such as `{ "torch/lib" = "libtorch/lib" }`; the longest match wins. `.` is the tree itself.'
+            description='Folder -> its new path, such as `{ "torch/lib" = "libtorch/lib" }`; the longest match wins. `.` is the tree itself.'
         ),
     ] = {}
     drop: Annotated[tuple[str, ...], Meta(description="File patterns for what to leave out.")] = ()
@@ -48,7 +48,7 @@ class Relocate(Table, frozen=True, kw_only=True):
     graft: Annotated[
         tuple[str, ...],
         Meta(
-            description="SONAME patterns of libraries to copy from this machine, such as `libfmt.so*`. Their contents are part of the stage's key. A needed library that is found nowhere else and not listed is an error."
+            description="SONAME patterns of libraries to copy from this machine, such as `libfmt.so*`. Their contents are part of the stage's key. If a needed library is neither listed nor found elsewhere, the stage fails."
         ),
     ] = ()
     graft_to: Annotated[str | None, Meta(description="Folder in the new tree for the copied libraries.")] = None

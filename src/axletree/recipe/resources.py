@@ -10,7 +10,7 @@ from axletree.recipe.base import Table
 
 
 class Resources(Table, frozen=True, kw_only=True):
-    """What a stage needs of the machine. A wish until it has run once: then what was measured counts."""
+    """Resources that a stage needs. After its first run, measured values are used instead."""
 
     cores: Annotated[int, Meta(ge=1, description="Cores that must be free before the stage starts.")] = 1
     memory: Annotated[str | None, Meta(description="Memory that the whole stage needs, such as `4 GB`.")] = None

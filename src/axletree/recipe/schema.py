@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -11,8 +11,25 @@ from axletree.core.events import Event
 from axletree.recipe.model import Recipe
 from axletree.recipe.properties import DataTables
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _NULL = {"type": "null"}
+FILLED_IN = {"Recipe": {"name", "version"}, "Stage": {"action"}, "Test": {"packages"}}
+"""Keys that must be there, but that a short recipe leaves to its defaults."""
+FROM_BASE = {"Recipe": {"source"}, "Preset": {"summary", "axes"}, "Checkout": {"git"}}
+"""Further keys that must be there, but that a recipe with ``extends`` may leave to its base."""
+_SHORT = {
+    "required": ["source", "axes"],
+    "properties": {
+        "source": {"not": {"required": ["wheel"]}},
+        "axes": {"required": ["python"]},
+        "environments": {"propertyNames": {"enum": ["build", "test"]}},
+        "stages": {"additionalProperties": {"not": {"required": ["action"]}}},
+    },
+}
+"""As :func:`~axletree.recipe.defaults.is_short` says."""
 
 
 def recipe_schema() -> dict[str, Any]:
@@ -20,7 +37,24 @@ def recipe_schema() -> dict[str, Any]:
 
     It holds the structure only; what a recipe means is checked by :func:`~axletree.recipe.parse.parse_recipe`.
     """
-    return toml_schema(Recipe, "Axletree recipe", "What to build, and for which variants.")
+    schema = toml_schema(Recipe, "Axletree recipe", "What to build, and for which variants.")
+    for name, table in schema["$defs"].items():
+        elsewhere = FILLED_IN.get(name, set()) | FROM_BASE.get(name, set())
+        table["required"] = [key for key in table["required"] if key not in elsewhere]
+    return schema | {"if": {"required": ["extends"]}, "else": _stands_alone()}
+
+
+def _stands_alone() -> dict[str, Any]:
+    """What must be in a recipe that extends no other: all of it, or little if the project has the rest."""
+    named = {"if": {"properties": {"source": {"required": ["pypi"]}}}, "then": {"required": ["version"]}}
+    whole = _required(FILLED_IN, stages="Stage", tests="Test")
+    return _required(FROM_BASE, presets="Preset", checkouts="Checkout") | {"if": _SHORT, "then": named, "else": whole}
+
+
+def _required(keys: Mapping[str, Iterable[str]], **tables: str) -> dict[str, Any]:
+    """A schema that requires keys of the recipe, and of each table inside some of its tables."""
+    inner = {table: {"additionalProperties": {"required": sorted(keys[name])}} for table, name in tables.items()}
+    return {"required": sorted(keys["Recipe"]), "properties": inner}
 
 
 def data_schema() -> dict[str, Any]:

@@ -43,6 +43,10 @@ class Offered(Protocol):
 _File = TypeVar("_File", bound=Offered)
 
 
+_ELSEWHERE = "or specify a different index with --index-url or a folder with --find-links"
+_REPOSITORY = "build from its repository: give its URL (https://...) instead of the name"
+
+
 class Absence(msgspec.Struct, frozen=True, kw_only=True):
     """Why there is no sdist."""
 
@@ -50,6 +54,8 @@ class Absence(msgspec.Struct, frozen=True, kw_only=True):
     """Key of the recipe that asks for it."""
     message: str
     hint: str
+    instead: str = ""
+    """The hint for a command line that names the project, where that is another one than for a recipe."""
 
 
 def readings(filename: str) -> tuple[tuple[str, Version], ...]:
@@ -87,7 +93,7 @@ def explain_absence(project: str, version: str, files: Iterable[Offered]) -> Abs
         return Absence(
             path=("source", "pypi"),
             message=f"the package index does not contain a project {project!r}",
-            hint="correct the name, or specify a different index with --index-url or a folder with --find-links",
+            hint=f"correct the name, {_ELSEWHERE}",
         )
     versions = {file.filename: found for file in everything if (found := version_of(file.filename, project))}
     yanked = {file.filename for file in everything if file.yanked}
@@ -100,6 +106,7 @@ def explain_absence(project: str, version: str, files: Iterable[Offered]) -> Abs
             path=("source", "pypi"),
             message=f"{visible(unread[0])} is not a supported archive ({', '.join(SUFFIXES)})",
             hint='unpack it yourself and use the folder: source = { path = "..." }',
+            instead="unpack it yourself and give the folder instead of the name",
         )
     if wheels:
         many = f"{len(wheels)} wheels" if len(wheels) > 1 else wheels[0]
@@ -110,6 +117,7 @@ def explain_absence(project: str, version: str, files: Iterable[Offered]) -> Abs
                 'build from its repository: source = { git = "https://...", ref = "..." }; or use a wheel as it is: '
                 'source = { wheel = "https://...", sha256 = "..." }'
             ),
+            instead=_REPOSITORY,
         )
     if not versions:
         shown = ", ".join(visible(file.filename) for file in everything[:_SHOWN])
@@ -117,14 +125,21 @@ def explain_absence(project: str, version: str, files: Iterable[Offered]) -> Abs
             path=("source", "pypi"),
             message=f"the package index has neither sdists nor wheels of {project}, only files such as {shown}",
             hint='build from its repository: source = { git = "https://...", ref = "..." }',
+            instead=_REPOSITORY,
         )
     if not sdists:
-        next_to = f"it only has wheels for {project}: {_near(wanted, set(versions.values()))}"
+        next_to = f"it has only wheels of {project}: {_near(wanted, set(versions.values()))}"
     return Absence(
         path=("version",),
         message=f"the package index has neither an sdist nor a wheel of {project} {version}; {next_to}",
-        hint="correct `version`, or specify a different index with --index-url or a folder with --find-links",
+        hint=f"correct `version`, {_ELSEWHERE}",
+        instead=f"name another release, such as {project}=={_newest(sdists)}, {_ELSEWHERE}" if sdists else _REPOSITORY,
     )
+
+
+def _newest(versions: Iterable[Version]) -> Version:
+    """The last release; a pre-release only where there is no other."""
+    return max(versions, key=lambda version: (not version.is_prerelease, version))
 
 
 def _split(stem: str) -> tuple[tuple[str, Version], ...]:

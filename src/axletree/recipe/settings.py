@@ -8,7 +8,7 @@ defaults.
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import msgspec
 from msgspec import Meta
@@ -28,15 +28,17 @@ USER_FILE = "settings.toml"
 """Name of the user's file, in the folder ``axletree`` of the user's configuration."""
 PROJECT_FILE = "axletree.toml"
 """Name of a project's file, in the working folder or the nearest folder above it that has one."""
-OF_THE_USER = frozenset({"store", "index-url", "extra-index-url", "find-links", "no-index"})
+OF_THE_USER = frozenset({"store", "index-url", "extra-index-url", "find-links", "no-index", "runner", "pass-gpu"})
 """Keys that a project's file may not have: who clones a project does not vouch for it."""
 _OF_INDEXES = frozenset({"index-url", "extra-index-url"})
 """Keys that ``no-index`` silences in its own place and in those below it."""
+Runner = Literal["namespace", "here", "podman", "docker"]
+"""How stages with an image get its files: see the setting."""
 _TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off"})
 
 
 class Settings(Table, frozen=True, kw_only=True):
-    """What a user decides for every command. Addresses may hold credentials."""
+    """Settings for all commands. URLs may contain credentials."""
 
     store: Annotated[
         str, Meta(description="Folder of the store; by default, `axletree/store` in the user's cache folder.")
@@ -52,7 +54,7 @@ class Settings(Table, frozen=True, kw_only=True):
         Meta(description="Maximum number of cores that a build uses; by default, all that are available."),
     ] = None
     offline: Annotated[
-        bool, Meta(description="Whether builds run offline: a missing file is then an error instead of a download.")
+        bool, Meta(description="Whether to build offline; a missing file is then an error instead of being downloaded.")
     ] = False
     index_url: Annotated[
         str | None, Meta(description="Package index; by default, the index that pip and uv are configured to use.")
@@ -64,6 +66,20 @@ class Settings(Table, frozen=True, kw_only=True):
     no_index: Annotated[
         bool, Meta(description="Whether to ignore package indexes, except those set in a place with higher precedence.")
     ] = False
+
+    runner: Annotated[
+        Runner,
+        Meta(
+            description="How stages with an image enter it: in a `namespace` of this machine, in a container of "
+            "`podman` or `docker`, or not at all, because the build already runs `here`, inside the image."
+        ),
+    ] = "namespace"
+    pass_gpu: Annotated[bool, Meta(description="Whether tests in images may use the GPUs of this machine.")] = False
+
+    @property
+    def gpus_in_images(self) -> bool:
+        """Whether tests in images see GPUs: those that are passed on, or those of the job that they are a part of."""
+        return self.pass_gpu or self.runner == "here"
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -121,7 +137,8 @@ def from_variables(environ: Mapping[str, str]) -> Given:
             try:
                 values[key] = _read(key, text)
             except ValueError as error:
-                problems.append(Problem(message=f"{text!r} is not {error}", key=variable_of(key)))
+                expected = str(error)
+                problems.append(Problem(message=f"{text!r} is not valid: expected {expected}", key=variable_of(key)))
     if problems:
         raise UsageError(*problems)
     return Given(values=values, origins={key: variable_of(key) for key in values})
@@ -142,7 +159,9 @@ def from_file(text: str, *, filename: str, project: bool) -> Given:
     data = decode_toml(text, filename)
     faults, values = check_structure(data, Settings)
     empty = [key for key, value in data.items() if key in KEYS and value == ""]
-    faults += [Fault(path=(key,), message="is empty", hint="leave it out for the default") for key in empty]
+    faults += [
+        Fault(path=(key,), message="the value is empty", hint="remove the key to use the default") for key in empty
+    ]
     if project:
         faults += _foreign(data)
     if faults:
@@ -179,8 +198,10 @@ def _read(key: str, text: str) -> Any:
         return tuple(text.split())
     if isinstance(default, bool):
         if text.lower() not in _TRUE | _FALSE:
-            raise ValueError("true or false: write 1 or 0")
+            raise ValueError("1 or 0")
         return text.lower() in _TRUE
+    if key == "runner" and text not in get_args(Runner):
+        raise ValueError(f"a runner: use {', '.join(get_args(Runner)[:-1])} or {get_args(Runner)[-1]}")
     if key == "jobs":
         if not (text.isascii() and text.isdecimal() and int(text) > 0):
             raise ValueError("a whole number of 1 or more")
@@ -191,7 +212,7 @@ def _read(key: str, text: str) -> Any:
 def _foreign(data: Mapping[str, Any]) -> Iterator[Fault]:
     """What a project's file says and may not."""
     for key in OF_THE_USER & data.keys():
-        message = "a project's settings file cannot set this, because somebody else may have written it"
+        message = "this setting cannot be in a project's settings file, which someone else may have written"
         yield Fault(path=(key,), message=message, hint=f"set it in your own {USER_FILE}, or {variable_of(key)}")
     out = data.get("out")
     if isinstance(out, str) and (not is_safe_path(out) or out.partition("/")[0] == "~"):

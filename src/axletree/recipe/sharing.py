@@ -6,12 +6,12 @@ would take too much room on the disk.
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from axletree.core.errors import Problem, UsageError
+from axletree.core.near import nearest
 from axletree.recipe.axes import axes_of_package, axes_of_test, in_order
 
 if TYPE_CHECKING:
@@ -49,6 +49,6 @@ def unshared(recipe: Recipe, axes: Sequence[str]) -> Recipe:
 
 
 def _unknown(recipe: Recipe, axis: str) -> Problem:
-    near = difflib.get_close_matches(axis, recipe.axes, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"axes of {recipe.name}: {', '.join(recipe.axes) or 'none'}"
+    near = nearest(axis, recipe.axes)
+    hint = f"did you mean {near!r}?" if near else f"axes of {recipe.name}: {', '.join(recipe.axes) or 'none'}"
     return Problem(message=f"the recipe has no axis {axis!r}", hint=hint)

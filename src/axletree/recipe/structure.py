@@ -11,11 +11,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import msgspec
 from msgspec import inspect
 
-from axletree.recipe.faults import Fault, Path, nearest, suggestion, visible
+from axletree.core.near import nearest
+from axletree.recipe.faults import Fault, Path, suggestion, visible
 
 _TOO_LARGE = 2**63  # TOML's integers have 64 bits, Python's any number
+_MISSING = "missing required key"
 _STAND_IN = "x"  # matches the pattern of every name that is required
 
 Mapping = dict[str, Any]
@@ -47,13 +50,15 @@ def _check(kind: inspect.Type, value: object, path: Path, faults: list[Fault], e
         case inspect.StrType() if isinstance(value, str):
             if kind.pattern is None or re.fullmatch(kind.pattern, value):
                 return value
-            faults.append(Fault(path=path, message=f"{value!r} is not {expects or f'of the form {kind.pattern}'}"))
+            expected = expects or f"a text of the form {kind.pattern}"
+            faults.append(Fault(path=path, message=f"{value!r} is not {expected}"))
             return _stand_in(kind)
         case inspect.IntType() if isinstance(value, int) and not isinstance(value, bool):
             if (kind.ge or 0) <= value < _TOO_LARGE:
                 return value
+            least = kind.ge or 0
             faults.append(
-                Fault(path=path, message=f"expected a whole number of at least {kind.ge or 0}, found {_name(value)}")
+                Fault(path=path, message=f"expected a whole number of at least {least}, found {_name(value)}")
             )
             return _stand_in(kind)
         case inspect.BoolType() if isinstance(value, bool):
@@ -91,15 +96,30 @@ def _check_struct(kind: inspect.StructType, value: Mapping, path: Path, faults: 
             del repaired[field.encode_name]  # the default is a better stand-in
     for name, field in fields.items():
         if name not in repaired and field.required:
-            faults.append(Fault(path=(*path, name), message="missing required key", hint=_meaning(field.type)))
+            faults.append(Fault(path=(*path, name), message=_MISSING, hint=_to_set(name, field.type)))
             repaired[name] = _stand_in(field.type)
     return repaired
 
 
-def _meaning(kind: inspect.Type) -> str | None:
-    """The description beside a field of the model."""
+def _to_set(name: str, kind: inspect.Type) -> str:
+    """What to do about a key that is missing, with the description beside the field of the model."""
     known = kind.extra_json_schema if isinstance(kind, inspect.Metadata) else None
-    return (known or {}).get("description")
+    meaning = str((known or {}).get("description", "")).removesuffix(".")
+    if not meaning:
+        return f"set `{name}`"
+    return f"set `{name}`; {meaning}" if meaning[0] == "`" else f"set `{name}`: {meaning[0].lower()}{meaning[1:]}"
+
+
+def _misspelt(tables: Mapping, path: Path, found: list[Fault]) -> list[Fault]:
+    """Faults of a table that lacks keys which a table with a similar name has: its name is probably misspelt."""
+    lacking = {fault.path[-1] for fault in found if fault.message == _MISSING and fault.path[:-1] == path}
+    key = path[-1]
+    whole = [name for name, each in tables.items() if name != key and isinstance(each, dict) and lacking <= each.keys()]
+    meant = nearest(str(key), whole) if lacking else None
+    if meant is None:
+        return found
+    hint = f"did you mean {meant!r}?"
+    return [msgspec.structs.replace(each, hint=hint) if each.path[-1] in lacking else each for each in found]
 
 
 def _check_dict(kind: inspect.DictType, value: Mapping, path: Path, faults: list[Fault]) -> Mapping:
@@ -108,6 +128,7 @@ def _check_dict(kind: inspect.DictType, value: Mapping, path: Path, faults: list
         before = len(faults)
         _check(kind.key_type, key, (*path, key), faults)
         checked = _check(kind.value_type, inner, (*path, key), faults)
+        faults[before:] = _misspelt(value, (*path, key), faults[before:])
         if len(faults) == before or _is_name(kind.key_type, key):
             repaired[key] = checked
     return repaired
@@ -121,7 +142,7 @@ def _is_name(kind: inspect.Type, key: str) -> bool:
 def _check_list(kind: inspect.VarTupleType, value: list[Any], path: Path, faults: list[Fault]) -> list[Any]:
     if len(value) < (kind.min_length or 0):
         faults.append(
-            Fault(path=path, message="the list is empty", hint=f"expected at least one item in {_describe(kind)}")
+            Fault(path=path, message="the list is empty", hint=f"use {_describe(kind)} with at least one item")
         )
         return [_stand_in(kind.item_type)]
     return [_check(kind.item_type, item, (*path, number), faults) for number, item in enumerate(value)]
@@ -149,7 +170,7 @@ def _check_literal(kind: inspect.LiteralType, value: object, path: Path, faults:
     if any(type(value) is type(allowed) and value == allowed for allowed in kind.values):
         return value
     shown = repr(value) if isinstance(value, str | int) and not isinstance(value, bool) else _name(value)
-    faults.append(Fault(path=path, message=f"unexpected value {visible(shown)}", hint=f"give {_describe(kind)}"))
+    faults.append(Fault(path=path, message=f"unexpected value {visible(shown)}", hint=f"use {_describe(kind)}"))
     return _stand_in(kind)
 
 

@@ -14,24 +14,19 @@ from msgspec.structs import replace
 from packaging.version import Version
 
 from axletree.core.units import parse_size
-from axletree.recipe.axes import (
-    axes_of_package,
-    axes_of_test,
-    conditions_of,
-    has_package,
-    matches,
-    project,
-    variant_id,
-)
+from axletree.recipe.axes import axes_of_package, axes_of_test, conditions_of, has_package, matches, project, variant_id
 from axletree.recipe.conda import TargetConda, build_tokens, changed, resolve_conda
 from axletree.recipe.filling import Filler
+from axletree.recipe.images import chosen_image
 from axletree.recipe.relocation import Relocate
+from axletree.recipe.waivers import Waiver
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from axletree.recipe.axes import Variant
-    from axletree.recipe.model import Environment, Override, Package, Recipe, Stage, Test
+    from axletree.recipe.model import Environment, Package, Recipe, Stage, Test
+    from axletree.recipe.override import Override
     from axletree.recipe.resources import Resources
 
 SourceKind = Literal["pypi", "url", "git", "path", "wheel"]
@@ -98,6 +93,8 @@ class TargetStage(msgspec.Struct, frozen=True, kw_only=True):
     source: bool
     source_from: str | None = None
     """Stage whose tree is its source; ``None`` where that is the recipe's."""
+    image: str | None = None
+    """Image that its commands see; ``None`` for the host's files."""
     directory: str
     commands: tuple[str, ...]
     config: dict[str, str]
@@ -147,6 +144,8 @@ class TargetPackage(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the recipe's word counts where what was built says otherwise."""
     bundle: bool = False
     """Whether its wheel takes in the libraries of this machine that it needs and nobody else brings."""
+    waive: tuple[Waiver, ...] = ()
+    """Findings of its audits that are accepted."""
 
 
 class TargetTest(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,6 +156,7 @@ class TargetTest(msgspec.Struct, frozen=True, kw_only=True):
     axes: AxisValues
     environment: str
     installers: tuple[Literal["pip", "uv", "conda"], ...]
+    image: str | None = None
     imports: tuple[str, ...]
     files: tuple[str, ...]
     commands: tuple[str, ...]
@@ -310,6 +310,7 @@ def _stage(recipe: Recipe, name: str, stage: Stage, values: AxisValues, present:
         inputs=tuple(each for each in stage.inputs if each in present),
         source=stage.source and stage.action != "relocate",
         source_from=stage.source_from if stage.source_from in present else None,
+        image=chosen_image(stage.image and text.one(stage.image)),
         directory=text.one(stage.directory),
         commands=text.each(stage.commands),
         config=text.table(stage.config),
@@ -367,6 +368,7 @@ def _package(recipe: Recipe, name: str, package: Package, values: AxisValues) ->
         conda=_conda(recipe, package, text) if "conda" in package.formats else None,
         relabel=package.relabel,
         bundle=package.bundle,
+        waive=tuple(each for each in package.waive if matches(each.when, values)),
     )
 
 
@@ -384,6 +386,7 @@ def _test(recipe: Recipe, name: str, test: Test, values: AxisValues, packages: C
         axes=text.axes,
         environment=test.environment,
         installers=test.installers,
+        image=chosen_image(test.image and text.one(test.image)),
         imports=text.each(test.imports),
         files=text.each(test.files),
         commands=text.each(test.commands),
@@ -392,9 +395,6 @@ def _test(recipe: Recipe, name: str, test: Test, values: AxisValues, packages: C
 
 
 def _resources(resources: Resources) -> TargetResources:
-    return TargetResources(
-        cores=resources.cores,
-        memory=parse_size(resources.memory) if resources.memory is not None else None,
-        memory_per_job=parse_size(resources.memory_per_job) if resources.memory_per_job is not None else None,
-        disk=parse_size(resources.disk) if resources.disk is not None else None,
-    )
+    texts = {"memory": resources.memory, "memory_per_job": resources.memory_per_job, "disk": resources.disk}
+    sizes = {name: parse_size(text) for name, text in texts.items() if text is not None}
+    return TargetResources(cores=resources.cores, **sizes)

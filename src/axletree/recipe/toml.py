@@ -35,7 +35,9 @@ def decode_toml(text: str, filename: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except RecursionError:
-        raise RecipeError(Problem(message="nested too deeply", file=filename)) from None
+        raise RecipeError(
+            Problem(message="the tables or arrays in the file are nested too deeply", file=filename)
+        ) from None
     except ValueError as error:  # TOMLDecodeError, and Python's limit on the digits of a number
         lines = source_lines(text)
         message = str(error)
@@ -45,9 +47,9 @@ def decode_toml(text: str, filename: str) -> dict[str, Any]:
         elif message.endswith(_AT_END):
             line = max((number for number, content in enumerate(lines, 1) if content.strip()), default=1)
         message = _AT_LINE.sub("", message).removesuffix(_AT_END)
-        excerpt = _excerpt(lines, line)
+        excerpt = excerpt_of(lines, line)
         hint = next((hint for start, hint in _TOML_HINTS.items() if message.startswith(start)), None)
-        message = f"not valid TOML: {_shown(message)}"
+        message = f"the file is not valid TOML: {shown(message)}"
         raise RecipeError(Problem(message=message, file=filename, line=line, excerpt=excerpt, hint=hint)) from error
 
 
@@ -73,25 +75,25 @@ def locate_faults(faults: Iterable[Fault], text: str, filename: str) -> list[Pro
     located.sort(key=lambda item: (item[0] or 0, order.get(item[1].path, -1)))
     return [
         Problem(
-            message=_shown(fault.message),
+            message=shown(fault.message),
             file=filename,
             line=line,
             key=dotted(fault.path),
-            excerpt=_excerpt(lines, line),
-            hint=_shown(fault.hint) if fault.hint is not None else None,
+            excerpt=excerpt_of(lines, line),
+            hint=shown(fault.hint) if fault.hint is not None else None,
         )
         for line, fault in located
     ]
 
 
-def _shown(text: str) -> str:
+def shown(text: str) -> str:
     """Text of the recipe, fit for a terminal: no credentials, no control characters."""
     return visible(_CREDENTIALS.sub(r"\1***@", text))
 
 
-def _excerpt(lines: Sequence[str], line: int | None) -> str | None:
+def excerpt_of(lines: Sequence[str], line: int | None) -> str | None:
     """A line of the file, fit to be shown: no credentials, no control characters, not endless."""
     if line is None or line > len(lines):
         return None
-    shown = _shown(lines[line - 1].replace("\t", "    ")).rstrip()
-    return shown if len(shown) <= _EXCERPT else shown[: _EXCERPT - 3] + "..."
+    text = shown(lines[line - 1].replace("\t", "    ")).rstrip()
+    return text if len(text) <= _EXCERPT else text[: _EXCERPT - 3] + "..."

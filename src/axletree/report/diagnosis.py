@@ -10,10 +10,10 @@ from axletree.core.findings import worst
 
 
 class LogReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A log and what is in it."""
+    """A log and its findings."""
 
     name: str
-    """As the user gave it; ``-`` is the standard input."""
+    """Its name as given; ``-`` for stdin."""
     outcome: LogOutcome
     """How it ends."""
     findings: tuple[Diagnosed, ...]
@@ -26,7 +26,7 @@ class LogReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DiagnosedLogs(msgspec.Struct, frozen=True):
-    """All logs that were read."""
+    """All logs."""
 
     logs: tuple[LogReport, ...]
 

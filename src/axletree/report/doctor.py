@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 
 class HostReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What there is to say of a host."""
+    """The findings about a host."""
 
     host: str
     """The host in one line."""
     recipe: str
-    """For which it was examined; empty where none was named."""
+    """Recipe that the host was checked for; empty if none was named."""
     variants: tuple[str, ...]
-    """All that were examined."""
+    """All variants that were checked."""
     findings: tuple[Finding, ...]
-    """Worst first; what holds for several variants once."""
+    """Worst first; a finding for several variants is listed once."""
     next: str | None
-    """What to do first: see :func:`next_step`."""
+    """The first thing to do: see ``next_step``."""
 
 
 def next_step(findings: Sequence[Finding]) -> str | None:

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
-    """One input and the upstream version that it is of."""
+    """One input and its upstream version."""
 
     what: str
     """``recipe``, ``source``, ``wheel``, ``conda recipe``."""
     name: str
     version: str
-    """Empty where it says none."""
+    """Empty if it states none."""
     said_by: str = ""
 
 
@@ -44,7 +44,7 @@ class Stated(msgspec.Struct, frozen=True, kw_only=True):
     project: str
     note: str
     range: str | None
-    """The versions that it allows, in words; ``None`` where it names none."""
+    """The versions that it allows, in words; ``None`` if it states none."""
 
     @property
     def place(self) -> str:
@@ -53,41 +53,41 @@ class Stated(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Newest(msgspec.Struct, frozen=True, kw_only=True):
-    """What can be had of a dependency."""
+    """The available versions of a dependency."""
 
     version: str
     """The newest release."""
     file: str
     releases: int
-    """How many there are."""
+    """Number of versions."""
 
 
 class Dependency(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is known of one dependency."""
+    """Everything known about one dependency."""
 
     dependency: str
     verdicts: tuple[Verdict, ...]
-    """The gravest first, each once."""
+    """Most severe first, each once."""
     judgements: tuple[Judgement, ...]
     newest: Newest | None
     ci_only: bool
-    """Whether upstream only pins, looks for or links it."""
+    """Whether upstream only pins it, looks for it or links it."""
     evidence: tuple[Stated, ...]
 
 
 class DriftReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that a comparison gave."""
+    """The result of a comparison."""
 
     recipe: str
     version: str
-    """The upstream version that all inputs are of."""
+    """The upstream version of all inputs."""
     inputs: tuple[Compared, ...]
     dependencies: tuple[Dependency, ...]
-    """Those with the gravest verdicts first."""
+    """Most severe verdicts first."""
     findings: tuple[Finding, ...]
     """Where upstream contradicts itself."""
     notes: tuple[str, ...]
-    """What one should know of the inputs."""
+    """Notes about the inputs."""
 
 
 def reported(row: DriftRow) -> Dependency:

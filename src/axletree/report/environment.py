@@ -9,7 +9,7 @@ from axletree.environment.verify import Proof
 
 
 class Expected(msgspec.Struct, frozen=True, kw_only=True):
-    """Folders in the order that an environment wants, real paths."""
+    """Folders in the order of an environment, as real paths."""
 
     include: tuple[str, ...]
     link: tuple[str, ...]
@@ -17,12 +17,12 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VerifiedEnvironment(msgspec.Struct, frozen=True, kw_only=True):
-    """What the tools of an environment take, and what is wrong with it."""
+    """The files that the tools of an environment use, and the findings about them."""
 
     environment: str
-    """Its folder; ``system`` where none is active."""
+    """Its folder; ``system`` if none is active."""
     expected: Expected
     compilers: tuple[Proof, ...]
-    """What each compiler was seen to do."""
+    """The files that each compiler used."""
     findings: tuple[Finding, ...]
     """Worst first."""

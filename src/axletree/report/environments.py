@@ -10,15 +10,15 @@ from axletree.environment.export import Format
 
 
 class CreatedEnvironment(msgspec.Struct, frozen=True, kw_only=True):
-    """An environment that was made: report of ``env create``."""
+    """A new environment: report of ``env create``."""
 
     file: str
-    """Where its description lies."""
+    """Path of its description."""
     description: Description
 
 
 class Deactivation(msgspec.Struct, frozen=True, kw_only=True):
-    """What undoes the last activation: report of ``env deactivate``."""
+    """Undoes the last activation: report of ``env deactivate``."""
 
     changes: tuple[Change, ...]
 

@@ -27,9 +27,9 @@ class PlanTotals(msgspec.Struct, frozen=True, kw_only=True):
     run: int
     perhaps: int
     work: float
-    """Time of all stages to run together, where it is known; a ``perhaps`` counts in full."""
+    """Total time of the stages to run, if known; a ``perhaps`` counts in full."""
     longest: float
-    """Time of the longest chain of stages that wait for one another: no number of cores makes it shorter."""
+    """Time of the longest chain of dependent stages, the minimum with any number of cores."""
     unknown: int
     """Stages to run whose time is not known."""
 
@@ -47,28 +47,28 @@ class PlanRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sharing(msgspec.Struct, frozen=True, kw_only=True):
-    """What it costs that nothing is shared across some axes. Times in seconds, from earlier runs."""
+    """The cost of not sharing across some axes. Times in seconds, from earlier runs."""
 
     axes: tuple[str, ...]
     stages: int
     """Stages of this plan."""
     shared_stages: int
-    """Stages of the plan that shares what it can."""
+    """Stages of the plan with sharing."""
     work: float | None
-    """Time of all stages together; a stage that never ran counts as what it would be shared with took. ``None`` where
+    """Time of all stages together; stages that never ran count with the time of their shared stage. ``None`` if
     nothing ever ran."""
     shared_work: float | None
 
 
 class TritonUse(msgspec.Struct, frozen=True, kw_only=True):
-    """The triton that the source is made for."""
+    """The triton that the source needs."""
 
     gpu: str
     requirement: str
     channel: str
-    """The part of PyTorch's wheel index that has it."""
+    """The part of PyTorch's wheel index that contains it."""
     other: dict[str, str] = {}
-    """Packages of the recipe that require another one -> their requirement."""
+    """Packages of the recipe that require a different one -> their requirement."""
 
 
 class PlanReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,13 +79,13 @@ class PlanReport(msgspec.Struct, frozen=True, kw_only=True):
     totals: PlanTotals
     stages: tuple[PlanRow, ...]
     sharing: Sharing | None = None
-    """Where sharing was switched off."""
+    """If sharing is turned off: its cost."""
     findings: tuple[Finding, ...] = ()
-    """What is to be said before anything runs."""
+    """Findings before anything runs."""
     triton: tuple[TritonUse, ...] = ()
-    """What the source pins, where it does."""
+    """The triton that the source pins, if any."""
     downloads: tuple[Download, ...] = ()
-    """What is not in the store yet and would be fetched, largest first."""
+    """Files to download, largest first."""
 
 
 def plan_report(

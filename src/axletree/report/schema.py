@@ -75,4 +75,4 @@ def _envelope(command: str, result: dict[str, Any]) -> dict[str, Any]:
 def _plain(kind: type) -> dict[str, Any]:
     if issubclass(kind, PurePath):
         return {"type": "string"}
-    raise NotImplementedError(kind)
+    raise TypeError(f"a report cannot contain {kind.__name__}")

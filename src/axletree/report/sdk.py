@@ -20,36 +20,19 @@ class Installable(msgspec.Struct, frozen=True, kw_only=True):
     """What install commands follow from."""
 
     sdk: str
-    """The selector's distribution."""
+    """The distribution of the selector."""
     version: str
-    """Of all packages."""
+    """Version of all packages."""
     extras: tuple[str, ...]
-    """Of the selector, which ask for its packages: ``libraries``, ``devel``."""
+    """Extras of the selector that request its packages: ``libraries``, ``devel``."""
     gpu_extras: tuple[str, ...]
-    """Of it, for GPUs that are named: ``libraries-FAMILY``, ``device-TARGET``."""
+    """Extras of the selector for named GPUs: ``libraries-FAMILY``, ``device-TARGET``."""
     default_family: str
-    """What ``libraries`` means in the wheel, and in the sdist where no GPU is found; empty without GPU code."""
-
-
-class SdkWheel(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A wheel that was built."""
-
-    file: str
-    size: int
-    """Bytes."""
-    sha256: str
-    files: int
-    """Files of the SDK in it; of the devel package members of its payload."""
-    installed: int
-    """Bytes of these files."""
-    targets: tuple[str, ...] = ()
-    requires: tuple[str, ...] = ()
-    system: tuple[str, ...] = ()
-    """Libraries that hosts must bring, and no platform tag promises."""
+    """The family that ``libraries`` means in the wheel, and in the sdist if no GPU is found; empty without GPU code."""
 
 
 class SdkSdist(msgspec.Struct, frozen=True, kw_only=True):
-    """The selector as an sdist."""
+    """A package that was built, as the selector's sdist is."""
 
     file: str
     """Relative to the output folder."""
@@ -57,25 +40,35 @@ class SdkSdist(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes."""
     sha256: str
     files: int
+    """Files of the SDK in it; of the devel package members of its payload."""
     installed: int
-    """Bytes of its files."""
+    """Bytes of these files."""
+
+
+class SdkWheel(SdkSdist, frozen=True, kw_only=True, omit_defaults=True):
+    """A wheel that was built."""
+
+    targets: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
+    system: tuple[str, ...] = ()
+    """Libraries that hosts must bring, and no platform tag promises."""
 
 
 class SdkReport(Installable, frozen=True, kw_only=True):
-    """Packages of an SDK that were built: report of ``sdk build``."""
+    """Built packages of an SDK: report of ``sdk build``."""
 
     out: str
     wheels: tuple[SdkWheel, ...]
     targets: tuple[str, ...]
     families: dict[str, tuple[str, ...]]
     prefix: str
-    """Of environment variables."""
+    """Prefix of environment variables."""
     selector: Selector
     sdist: SdkSdist | None
     dropped: int
-    """Entries of the input that go nowhere, by the manifest."""
+    """Entries of the input that the manifest drops."""
     notes: tuple[str, ...]
-    """What a user should know of the input and of the build."""
+    """Notes about the input and the build."""
 
 
 class UploadedFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,20 +85,20 @@ class UploadedIndex(Installable, frozen=True, kw_only=True):
     """An index of the store."""
 
     url: str
-    """Of its root, without a slash at the end."""
+    """Address of its root, without a trailing slash."""
     at_install: bool
-    """Whether its selector chooses where it is installed."""
+    """Whether its selector makes its choice at install time."""
     variable: str
-    """That names a family for what chooses where it is installed."""
+    """Variable that names a family for a choice at install time."""
     wheels: tuple[OwnWheel, ...]
-    """That it lists, by their addresses."""
+    """Packages that it lists, by their addresses."""
 
 
 class UploadReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What was uploaded, or would be: report of ``sdk upload``."""
+    """Uploaded packages, or those that would be: report of ``sdk upload``."""
 
     folder: str
-    """Of the packages, relative to the store."""
+    """Folder of the packages, relative to the store."""
     files: tuple[UploadedFile, ...]
     indexes: tuple[UploadedIndex, ...]
     dry_run: bool
@@ -113,29 +106,29 @@ class UploadReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LaidArtifact(msgspec.Struct, frozen=True, kw_only=True):
-    """An artifact that was written."""
+    """A written artifact."""
 
     name: str
-    """Of its folder, or of its archive."""
+    """Path of its folder or archive."""
     files: int
     """Files and links."""
     size: int
     """Bytes of its files."""
     packed: int = 0
-    """Bytes of its archive; 0 of a folder."""
+    """Bytes of its archive; 0 for a folder."""
 
 
 class LaidOut(msgspec.Struct, frozen=True, kw_only=True):
-    """What was written: report of ``sdk lay-out``."""
+    """Written artifacts: report of ``sdk lay-out``."""
 
     folder: str
     artifacts: tuple[LaidArtifact, ...]
     """Sorted by name."""
     linked: int = 0
-    """Files that are hard links to those that were read."""
+    """Files that are hard links to the input."""
     copied: int = 0
     notes: tuple[str, ...] = ()
-    """What a user should know of the reading of the input."""
+    """Notes about reading the input."""
 
 
 class FetchedFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,7 +138,7 @@ class FetchedFile(msgspec.Struct, frozen=True, kw_only=True):
     size: int
     sha256: str
     state: Literal["fetched", "there"]
-    """``there``: it lay in the folder already, with the right content."""
+    """``there``: it was already in the folder, with the right content."""
 
 
 class Fetched(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,28 +147,28 @@ class Fetched(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str
     folder: str
     files: tuple[FetchedFile, ...]
-    """Sorted by name of the artifact."""
+    """Sorted by the name of the artifact."""
 
 
 class SdkVersions(msgspec.Struct, frozen=True, kw_only=True):
     """Versions of an SDK's packages: report of ``sdk version``."""
 
     variables: dict[str, str]
-    """As build systems read them: ``rocm_package_version``, ``rocm_deb_package_version``."""
+    """Versions under the names that build systems read: ``rocm_package_version``, ``rocm_deb_package_version``."""
 
 
 class MisorderedVersions(msgspec.Struct, frozen=True, kw_only=True):
-    """Two versions of which pip takes the older for the newer, or for neither."""
+    """Two versions that pip orders incorrectly or treats as equal."""
 
     distribution: str
-    """Empty for versions that were given as such."""
+    """Empty for versions that were passed directly."""
     older: str
     newer: str
     why: str
 
 
 class VersionOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """What was compared, and what is wrong: report of ``sdk check-versions``."""
+    """Compared versions and errors: report of ``sdk check-versions``."""
 
     compared: int
     """Versions."""
@@ -183,7 +176,7 @@ class VersionOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OwnedPackage(msgspec.Struct, frozen=True, kw_only=True):
-    """A package of an SDK and what the manifest gives it."""
+    """A package of an SDK and the entries that the manifest assigns to it."""
 
     name: str
     dist: str
@@ -192,11 +185,11 @@ class OwnedPackage(msgspec.Struct, frozen=True, kw_only=True):
     size: int
     """Bytes."""
     artifacts: dict[str, int]
-    """Artifact -> how many of its entries."""
+    """Artifact -> number of its entries."""
 
 
 class DroppedPath(msgspec.Struct, frozen=True, kw_only=True):
-    """What goes nowhere, and why."""
+    """Dropped entries, and the reason."""
 
     path: str
     claim: str
@@ -204,7 +197,7 @@ class DroppedPath(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an entry comes from."""
+    """The source of an entry."""
 
     path: str
     artifact: str
@@ -216,42 +209,42 @@ class ClaimText(msgspec.Struct, frozen=True, kw_only=True):
     """A claim of the manifest."""
 
     claim: str
-    """Whose it is, and which: ``core, claim 2``."""
+    """Its package and number: ``core, claim 2``."""
     text: str
-    """What it takes."""
+    """What it selects."""
 
 
 class DisputedPath(Place, frozen=True, kw_only=True):
-    """What several packages claim."""
+    """Entries that several packages claim."""
 
     claims: tuple[ClaimText, ...]
 
 
 class FileVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a file goes that was asked for."""
+    """The package of a requested file."""
 
     path: str
     target: str
     verdict: Verdict
     claims: tuple[str, ...]
-    """What would take it, in the order in which they are asked."""
+    """The claims that match it, in order of precedence."""
 
 
 class OwnershipReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Who owns what of an SDK: report of ``sdk explain``."""
+    """The owner of each entry of an SDK: report of ``sdk explain``."""
 
     sdk: str
     packages: tuple[OwnedPackage, ...]
     dropped: tuple[DroppedPath, ...]
     unmatched: tuple[Place, ...]
-    """What no package claims."""
+    """Entries that no package claims."""
     disputed: tuple[DisputedPath, ...]
     clashes: tuple[Clash, ...]
     unused: tuple[str, ...]
-    """Claims that took nothing of this input."""
+    """Claims that match nothing in this input."""
     notes: tuple[str, ...]
-    """What a user should know of the reading of the input."""
+    """Notes about reading the input."""
     files: tuple[FileVerdict, ...]
-    """Of the paths that were asked for."""
+    """Answers for the requested paths."""
     missing: tuple[str, ...]
-    """Paths that were asked for and are not there."""
+    """Requested paths that do not exist."""

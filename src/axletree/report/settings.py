@@ -10,9 +10,9 @@ class ShownSetting(msgspec.Struct, frozen=True, kw_only=True):
 
     key: str
     value: str | int | bool | tuple[str, ...] | None
-    """Without the credentials of addresses; ``None`` where nothing is set."""
+    """Its value, without credentials in addresses; ``None`` if nothing is set."""
     origins: tuple[str, ...]
-    """Where it comes from: an option, a variable, ``FILE:LINE`` or ``default``; a list may come from several places."""
+    """Its source: an option, a variable, ``FILE:LINE`` or ``default``; a list may have several sources."""
 
 
 class SettingsReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,4 +20,4 @@ class SettingsReport(msgspec.Struct, frozen=True, kw_only=True):
 
     settings: tuple[ShownSetting, ...]
     file: str
-    """Where the user's own settings are, if there are any."""
+    """Path of the user's own settings, if there are any."""

@@ -5,7 +5,7 @@ from axletree.store.checking import VerifyReport, verify
 from axletree.store.layout import STORE_VARIABLE
 from axletree.store.store import Store
 from axletree.store.sweep import GcReport, gc
-from axletree.store.usage import DuReport, StoredRecord, Usage, du
+from axletree.store.usage import DuReport, du
 
 __all__ = [
     "STORE_VARIABLE",
@@ -13,8 +13,6 @@ __all__ = [
     "DuReport",
     "GcReport",
     "Store",
-    "StoredRecord",
-    "Usage",
     "VerifyReport",
     "du",
     "gc",

@@ -138,7 +138,7 @@ class Intake:
             if self._clone:
                 digest, size = hash_descriptor(target, self._buffer)
             else:
-                digest, size = copy_hashed(source, target, self._buffer)
+                digest, size = hash_descriptor(source, self._buffer, copy=target)
             if self._has(digest, size):
                 os.unlink(path)
             else:
@@ -254,9 +254,9 @@ def lost_blobs(layout: StoreLayout, digests: Sequence[Digest]) -> CorruptBlob:
     problems: list[Problem] = []
     for digest in digests:
         kept = sorted(layout.quarantine.glob(f"{digest}.*"))
-        what = "is corrupt" if kept else "is missing"
+        state = "corrupt" if kept else "missing"
         where = str(kept[-1] if kept else layout.blob_path(digest))
-        problems.append(Problem(message=f"content {digest[:16]} in the store {what}", file=where, hint=hint))
+        problems.append(Problem(message=f"content {digest[:16]} in the store is {state}", file=where, hint=hint))
     return CorruptBlob(digests, problems)
 
 
@@ -268,23 +268,14 @@ def read_small(descriptor: int, buffer: memoryview) -> int:
     return size
 
 
-def hash_descriptor(descriptor: int, buffer: memoryview) -> tuple[str, int]:
-    """SHA-256 and size of what is left to read of a file."""
+def hash_descriptor(descriptor: int, buffer: memoryview, *, copy: int | None = None) -> tuple[str, int]:
+    """SHA-256 and size of what is left to read of an open file, which is written to another one if there is one."""
     state = hashlib.sha256()
     size = 0
     while count := os.readv(descriptor, [buffer]):
-        state.update(buffer[:count])
-        size += count
-    return state.hexdigest(), size
-
-
-def copy_hashed(source: int, target: int, buffer: memoryview) -> tuple[str, int]:
-    """Copy what is left to read of a file, in one pass with its SHA-256; also its size."""
-    state = hashlib.sha256()
-    size = 0
-    while count := os.readv(source, [buffer]):
         piece = buffer[:count]
         state.update(piece)
-        write_all(target, piece)
+        if copy is not None:
+            write_all(copy, piece)
         size += count
     return state.hexdigest(), size

@@ -11,9 +11,11 @@ import msgspec
 
 from axletree.core.trees import is_digest
 from axletree.core.values import Digest
+from axletree.disk import remove_leftovers
 from axletree.store.blobs import blob_ok
 from axletree.store.errors import disk_errors
-from axletree.store.locks import sweeping
+from axletree.store.images import drop_image, each_image, image_fault, is_ours
+from axletree.store.locks import lock, sweeping
 from axletree.store.results import is_complete
 from axletree.store.scratch import clean_scratch
 from axletree.store.walk import each_blob, each_record, files_in, record_title
@@ -27,25 +29,27 @@ _RECORD_NAME = re.compile(r"[0-9a-f]{64}\.json")
 
 
 class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``verify`` found, and what it did about it."""
+    """The findings of ``verify``, and what it did."""
 
     blobs: int
-    """How many were read."""
+    """Number of files that were read."""
     size: int
-    """Their bytes."""
+    """Bytes that were read."""
     corrupt: tuple[Digest, ...]
-    """Content that was not what its name says; it is in quarantine now."""
+    """Content that did not match its name; it is now in quarantine."""
     strays: tuple[str, ...]
-    """Files that do not belong where they were; they are in quarantine now."""
+    """Files in the wrong place; they are now in quarantine."""
     incomplete: tuple[str, ...]
-    """Records that could not be read or whose tree lacks something, as ``stage (key)``; they were removed."""
+    """Records that could not be read or whose tree is incomplete, as ``stage (key)``; they were removed."""
     leftovers: tuple[str, ...]
-    """Scratch folders of processes that are gone; they were removed."""
+    """Scratch folders of processes that no longer exist; they were removed."""
+    images: tuple[str, ...] = ()
+    """Damaged images of this user, as ``id: what is wrong``; they were removed."""
 
     @property
     def sound(self) -> bool:
         """Whether nothing was wrong. Leftovers are no damage: a killed process leaves them."""
-        return not (self.corrupt or self.strays or self.incomplete)
+        return not (self.corrupt or self.strays or self.incomplete or self.images)
 
 
 def verify(layout: StoreLayout) -> VerifyReport:
@@ -64,6 +68,7 @@ def verify(layout: StoreLayout) -> VerifyReport:
             sound = dict(zip(found, pool.map(lambda digest: blob_ok(layout, digest), found), strict=True))
         with sweeping(layout):
             incomplete = tuple(_remove_incomplete(layout))
+        images = tuple(_remove_damaged(layout))
     # A blob that a concurrent gc removed is not corrupt: only what went into quarantine is.
     corrupt = tuple(
         digest for digest, right in sound.items() if not right and any(layout.quarantine.glob(f"{digest}.*"))
@@ -75,7 +80,20 @@ def verify(layout: StoreLayout) -> VerifyReport:
         strays=strays,
         incomplete=incomplete,
         leftovers=tuple(folder.name for folder in leftovers),
+        images=images,
     )
+
+
+def _remove_damaged(layout: StoreLayout) -> Iterator[str]:
+    remove_leftovers(layout.images)
+    for image in each_image(layout):
+        if not is_ours(layout.image_path(image)):
+            continue
+        with lock(layout, f"image-{image}"):
+            fault = image_fault(layout, image)
+            if fault is not None:
+                drop_image(layout, image)
+                yield f"{image[:12]}: {fault}"
 
 
 def _remove_incomplete(layout: StoreLayout) -> Iterator[str]:

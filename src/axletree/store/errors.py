@@ -69,7 +69,7 @@ def _explain(layout: StoreLayout, error: OSError, target: Path, needs: int | Non
             hint=hint or f"make the folder writable, or set {STORE_VARIABLE} to a folder that you can write to",
         )
     return HostError(
-        f"{reason}: {path}", hint=hint or "check that the path exists and that its permissions are correct"
+        f"{reason}: {path}", hint=hint or "create the path, or give this user permission to read and write it"
     )
 
 

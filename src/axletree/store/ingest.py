@@ -140,4 +140,4 @@ def _note_special(found: _Found, child: os.DirEntry[str], path: str) -> None:
 
 def _refused(child: os.DirEntry[str], reason: str, hint: str = "remove, rename or exclude it") -> Problem:
     file = os.fsencode(child.path).decode(errors="backslashreplace")
-    return Problem(message=f"cannot be stored: {reason}", file=file, hint=hint)
+    return Problem(message=f"the file cannot be stored: {reason}", file=file, hint=hint)

@@ -8,9 +8,10 @@
 ``requests``    ``<key>.json``: what ``run-stage`` was asked
 ``scratch``     private folders of running processes, each with a lock that ends with its owner
 ``quarantine``  content that was not what its name says
+``images``      ``<id>``: the root of an image, its layers as they came, and ``image.json``, written last
 ``work``        the folder of each stage that runs, or that failed and waits for somebody to look inside
 ``locks``       a file for each lock that was held lately; what counts is whether it is held (``flock``)
-``cache``       ``downloads`` that were cut, ``git`` repositories, and what ``uv`` and ``ccache`` keep
+``cache``       ``downloads`` that were cut, ``git`` repositories, and what ``uv``, ``ccache`` and Zig keep
 others          ``logs``, ``workspaces``, ``environments``: their owners decide what is in them
 =============== ====================================================================================================
 """
@@ -27,25 +28,23 @@ from axletree.core.trees import is_digest
 from axletree.core.values import digest_of
 
 if TYPE_CHECKING:
+    from axletree.core.images import ImageId
     from axletree.core.values import Digest, Key, StageId
 
 STORE_FORMAT: Literal[1] = 1
 STORE_VARIABLE = "AXLETREE_STORE"
 
-FOLDERS = (
-    "blobs",
-    "results",
-    "last",
-    "requests",
-    "logs",
-    "scratch",
-    "work",
-    "workspaces",
-    "environments",
-    "locks",
-    "quarantine",
-    "cache",
-)
+
+class Folder:
+    """A folder right below the root of a store, as an attribute of its layout."""
+
+    def __init__(self, name: str) -> None:
+        """Take what it is called on disk."""
+        self.name = name
+
+    def __get__(self, layout: StoreLayout, _: object) -> Path:
+        """Where it is."""
+        return layout.root / self.name
 
 
 class StoreLayout(msgspec.Struct, frozen=True):
@@ -53,65 +52,32 @@ class StoreLayout(msgspec.Struct, frozen=True):
 
     root: Path
 
-    @property
-    def blobs(self) -> Path:
-        """Content by digest."""
-        return self.root / "blobs"
-
-    @property
-    def results(self) -> Path:
-        """Records of finished stages by key."""
-        return self.root / "results"
-
-    @property
-    def last(self) -> Path:
-        """Records of stages as they were the last time."""
-        return self.root / "last"
-
-    @property
-    def requests(self) -> Path:
-        """Requests by key."""
-        return self.root / "requests"
-
-    @property
-    def logs(self) -> Path:
-        """Logs of stages."""
-        return self.root / "logs"
-
-    @property
-    def scratches(self) -> Path:
-        """Private folders of running processes, and what is being written."""
-        return self.root / "scratch"
-
-    @property
-    def work(self) -> Path:
-        """Folders of stages, by key."""
-        return self.root / "work"
-
-    @property
-    def workspaces(self) -> Path:
-        """Build folders that stages keep between runs."""
-        return self.root / "workspaces"
-
-    @property
-    def environments(self) -> Path:
-        """Build environments that stages keep between runs."""
-        return self.root / "environments"
-
-    @property
-    def locks(self) -> Path:
-        """Lock files."""
-        return self.root / "locks"
-
-    @property
-    def quarantine(self) -> Path:
-        """Content that was not what its name says."""
-        return self.root / "quarantine"
-
-    @property
-    def cache(self) -> Path:
-        """Downloads and caches of tools."""
-        return self.root / "cache"
+    blobs = Folder("blobs")
+    """Content by digest."""
+    results = Folder("results")
+    """Records of finished stages by key."""
+    last = Folder("last")
+    """Records of stages as they were the last time."""
+    requests = Folder("requests")
+    """Requests by key."""
+    logs = Folder("logs")
+    """Logs of stages."""
+    scratches = Folder("scratch")
+    """Private folders of running processes, and what is being written."""
+    work = Folder("work")
+    """Folders of stages, by key."""
+    workspaces = Folder("workspaces")
+    """Build folders that stages keep between runs."""
+    environments = Folder("environments")
+    """Build environments that stages keep between runs."""
+    images = Folder("images")
+    """Images, by what identifies them."""
+    locks = Folder("locks")
+    """Lock files."""
+    quarantine = Folder("quarantine")
+    """Content that was not what its name says."""
+    cache = Folder("cache")
+    """Downloads and caches of tools."""
 
     def blob_path(self, digest: Digest) -> Path:
         """Where the content with this digest lies, whether it is there or not.
@@ -139,10 +105,23 @@ class StoreLayout(msgspec.Struct, frozen=True):
         """
         return self.requests / f"{_checked(key)}.json"
 
+    def image_path(self, image: ImageId) -> Path:
+        """Where an image lies, whether it is there or not.
+
+        Raises:
+            IntegrityError: this is no id of an image.
+        """
+        if not is_digest(image):
+            raise IntegrityError(f"not an image id: {image!r}")
+        return self.images / image
+
     def last_path(self, stage: StageId, recipe: str) -> Path:
         """Where the last record of a stage of a recipe lies."""
         name = digest_of(f"{recipe}\n{stage}".encode())
         return self.last / f"{name}.json"
+
+
+FOLDERS = tuple(each.name for each in vars(StoreLayout).values() if isinstance(each, Folder))
 
 
 def _checked(key: Key) -> Key:

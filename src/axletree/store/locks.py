@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 from axletree.core.errors import StoreError
 from axletree.core.values import digest_of
+from axletree.disk import lock_now
 from axletree.store.errors import disk_errors
+from axletree.store.scratch import abandoned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,12 +49,9 @@ def is_locked(layout: StoreLayout, name: str) -> bool:
     except OSError:  # nobody ever held it; what else is wrong, whoever takes it says
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        return not lock_now(descriptor, fcntl.LOCK_SH)
     finally:
         os.close(descriptor)
-    return False
 
 
 def _path(layout: StoreLayout, name: str) -> Path:
@@ -77,19 +76,10 @@ def remove_free(layout: StoreLayout, path: Path, *, dry_run: bool = False) -> bo
     """Remove the file of a lock if nobody holds it, and say whether that is so. That of :func:`sweeping` stays."""
     if path == layout.locks / _SWEEP:
         return False
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except (FileNotFoundError, PermissionError):  # gone, or another user's
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not dry_run:
+    with abandoned(path) as is_free:
+        if is_free and not dry_run:
             path.unlink(missing_ok=True)
-    except BlockingIOError:
-        return False
-    finally:
-        os.close(descriptor)
-    return True
+    return is_free
 
 
 @contextlib.contextmanager
@@ -126,15 +116,11 @@ def _take(descriptor: int, operation: int, timeout: float | None) -> bool:
         fcntl.flock(descriptor, operation)
         return True
     deadline = time.monotonic() + timeout
-    while True:
-        try:
-            fcntl.flock(descriptor, operation | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= deadline:
-                return False
-            time.sleep(_POLL)
-        else:
-            return True
+    while not lock_now(descriptor, operation):
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_POLL)
+    return True
 
 
 def _sign(descriptor: int) -> None:

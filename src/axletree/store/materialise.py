@@ -5,18 +5,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import hashlib
 import os
-import re
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import PublishError
-from axletree.disk import clone, remove_tree, write_new
+from axletree.disk import clone, part_folder, write_new
 from axletree.store.blobs import (
     CHUNK,
-    copy_hashed,
     hash_descriptor,
     lost_blobs,
     read_small,
@@ -25,18 +22,14 @@ from axletree.store.blobs import (
 from axletree.store.errors import disk_errors
 from axletree.store.ingest import get_tree
 from axletree.store.locks import using
-from axletree.store.scratch import abandoned, claim
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from axletree.core.trees import Entry, Tree
     from axletree.core.values import Digest
     from axletree.store.layout import StoreLayout
 
-_PART = "axletree-part"
-_FOLDER = ".d"
 _UNLINKABLE = (errno.EXDEV, errno.EMLINK, errno.EPERM, errno.EOPNOTSUPP)
 """Another disk, too many names, or not allowed: then a file is copied instead."""
 
@@ -65,36 +58,10 @@ def materialise(
         if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
             raise PublishError(f"{folder} already exists", hint="remove it or choose a different folder")
         folder.parent.mkdir(parents=True, exist_ok=True)
-        _remove_leftovers(folder)
-        with _part(folder) as part:
+        with part_folder(folder) as part:
             writer = _Writer(layout, part, writable=writable, link=link)
             _fill(layout, tree, part, writer)
             part.rename(folder)
-
-
-@contextlib.contextmanager
-def _part(folder: Path) -> Iterator[Path]:
-    """A folder beside another one, with an owner's file; as those of ``host/files``, which are called alike."""
-    while True:
-        owner = folder.with_name(f".{_stem(folder)}.{os.urandom(8).hex()}.{_PART}")
-        descriptor = claim(owner)
-        if descriptor is not None:
-            break
-    part = owner.with_name(f"{owner.name}{_FOLDER}")
-    try:
-        part.mkdir()
-        yield part
-    finally:
-        try:
-            remove_tree(part)
-            owner.unlink(missing_ok=True)
-        finally:
-            os.close(descriptor)
-
-
-def _stem(folder: Path) -> str:
-    """What the names of its temporary folders begin with; file systems allow 255 bytes in all."""
-    return os.fsencode(folder.name)[:200].decode(errors="ignore")
 
 
 def _fill(layout: StoreLayout, tree: Tree, part: Path, writer: _Writer) -> None:
@@ -179,17 +146,6 @@ class _Writer:
             self._clone = self._clone and clone(source, target)
             if self._clone:
                 return hash_descriptor(target, self._buffer)[0]
-            return copy_hashed(source, target, self._buffer)[0]
+            return hash_descriptor(source, self._buffer, copy=target)[0]
         finally:
             os.close(target)
-
-
-def _remove_leftovers(folder: Path) -> None:
-    """Remove what processes that were killed left beside a folder of the same name."""
-    pattern = re.compile(rf"\.{re.escape(_stem(folder))}\.[0-9a-f]{{16}}\.{_PART}")
-    for path in folder.parent.iterdir():
-        if pattern.fullmatch(path.name):
-            with contextlib.suppress(OSError), abandoned(path) as is_left:
-                if is_left:
-                    remove_tree(path.with_name(f"{path.name}{_FOLDER}"))
-                    path.unlink(missing_ok=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import re
 import time
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from axletree.core.values import canonical_json
-from axletree.disk import remove_tree
+from axletree.disk import lock_now, remove_tree
 from axletree.store.errors import disk_errors
 
 if TYPE_CHECKING:
@@ -123,13 +122,10 @@ def claim(sidecar: Path) -> int | None:
     """Create and lock an owner's file; ``None`` when a cleaner took it between the two. Closing it ends the lock."""
     descriptor = os.open(sidecar, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.fstat(descriptor).st_nlink == 1:
+        if lock_now(descriptor) and os.fstat(descriptor).st_nlink == 1:
             owner = {"process": os.getpid(), "started": _process_start(), "host": os.uname().nodename}
             os.write(descriptor, canonical_json({**owner, "made": int(time.time())}) + b"\n")
             return descriptor
-    except BlockingIOError:
-        pass
     except BaseException as error:
         if isinstance(error, OSError) and error.errno in _NO_LOCKS:
             return descriptor  # then nobody finds out that its owner is gone
@@ -149,12 +145,7 @@ def abandoned(sidecar: Path) -> Iterator[bool]:
         yield False
         return
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            abandoned = os.fstat(descriptor).st_nlink == 1
-        except BlockingIOError:
-            abandoned = False
-        yield abandoned
+        yield lock_now(descriptor) and os.fstat(descriptor).st_nlink == 1
     finally:
         os.close(descriptor)
 

@@ -10,25 +10,22 @@ from typing import TYPE_CHECKING
 from axletree.core.errors import StoreError
 from axletree.core.formats import format_problem
 from axletree.disk import sync_path, write_new
-from axletree.store import blobs, ingest, locks, materialise, results, scratch
+from axletree.store import blobs, images, locks, results
+from axletree.store import ingest as trees
+from axletree.store import materialise as making
+from axletree.store import scratch as folders
 from axletree.store.errors import disk_errors
 from axletree.store.layout import FOLDERS, STORE_FORMAT, STORE_VARIABLE, StoreLayout
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from contextlib import AbstractContextManager
     from pathlib import Path
-
-    from axletree.core.records import StageRecord, StageRequest
-    from axletree.core.trees import Tree
-    from axletree.core.values import Digest, Key, StageId
 
 
 class Store(StoreLayout, frozen=True):
     """A content-addressed store of file trees and of the results that they are.
 
-    It holds no state but its root: any number of processes and threads may use one store at once. Each method is the
-    function of that name in ``axletree.store``'s modules, which say what is raised.
+    It holds no state but its root: any number of processes and threads may use one store at once. Its methods are
+    functions of ``axletree.store``'s modules, with the store as their layout.
     """
 
     @classmethod
@@ -49,7 +46,7 @@ class Store(StoreLayout, frozen=True):
             for name in FOLDERS:
                 (store.root / name).mkdir(exist_ok=True)
             if not marker.exists():
-                with scratch.work_folder(store, "format") as work, contextlib.suppress(FileExistsError):
+                with folders.work_folder(store, "format") as work, contextlib.suppress(FileExistsError):
                     write_new(f"{work}/format", f"{STORE_FORMAT}\n".encode(), mode=0o644, durable=True)
                     os.link(work / "format", marker)
                 sync_path(store.root)
@@ -61,89 +58,36 @@ class Store(StoreLayout, frozen=True):
             )
         return store
 
-    def put_bytes(self, data: bytes) -> Digest:
-        """Store content."""
-        return blobs.put_bytes(self, data)
-
-    def put_file(self, path: Path, *, adopt: bool = False) -> tuple[Digest, int]:
-        """Store a file's content: its digest and size. ``adopt`` moves a private file in without a copy."""
-        return blobs.put_file(self, path, adopt=adopt)
-
-    def has_blob(self, digest: Digest) -> bool:
-        """Whether there is content by this name."""
-        return blobs.has_blob(self, digest)
-
-    def blob_ok(self, digest: Digest) -> bool:
-        """Whether content is here and is what its name says."""
-        return blobs.blob_ok(self, digest)
-
-    def read_blob(self, digest: Digest) -> bytes:
-        """Content, checked."""
-        return blobs.read_blob(self, digest)
-
-    def put_tree(self, tree: Tree) -> Digest:
-        """Store a listing whose contents are in the store already."""
-        return ingest.put_tree(self, tree)
-
-    def get_tree(self, digest: Digest) -> Tree:
-        """Read a listing, checked."""
-        return ingest.get_tree(self, digest)
-
-    def ingest(self, folder: Path, *, adopt: bool = False, exclude: Sequence[str] = ()) -> Digest:
-        """Store a folder as a tree; ``adopt`` moves its files in, and the folder is gone afterwards."""
-        return ingest.ingest(self, folder, adopt=adopt, exclude=exclude)
-
-    def materialise(self, digest: Digest, folder: Path, *, writable: bool = True, link: bool = False) -> None:
-        """Make a folder that holds a tree, complete or not at all."""
-        materialise.materialise(self, digest, folder, writable=writable, link=link)
-
-    def get_record(self, key: Key, facts: type | None = None) -> StageRecord | None:
-        """The result of a stage, if all of it is here."""
-        return results.get_record(self, key, facts)
-
-    def put_record(self, record: StageRecord, facts: type | None = None) -> StageRecord:
-        """Store a result unless there is one; returns the one that is in the store now."""
-        return results.put_record(self, record, facts)
-
-    def last_record(self, stage: StageId, recipe: str) -> StageRecord | None:
-        """What a stage of a recipe was the last time."""
-        return results.last_record(self, stage, recipe)
-
-    def remember_last(self, record: StageRecord, recipe: str) -> None:
-        """Keep a record as what its stage of this recipe was the last time."""
-        results.remember_last(self, record, recipe)
-
-    def put_request(self, request: StageRequest) -> Path:
-        """Store what ``run-stage`` is to do and return the file."""
-        return results.put_request(self, request)
-
-    def get_request(self, key: Key) -> StageRequest:
-        """The request for a key."""
-        return results.get_request(self, key)
-
-    def lock(self, name: str, *, timeout: float | None = None) -> AbstractContextManager[None]:
-        """Hold a named lock between processes; freed when the process dies."""
-        return locks.lock(self, name, timeout=timeout)
-
-    def is_locked(self, name: str) -> bool:
-        """Whether somebody holds a named lock right now."""
-        return locks.is_locked(self, name)
-
-    def scratch(self, label: str) -> Path:
-        """Make a new private folder; while it and its process exist, ``gc`` keeps what is used or written."""
-        return scratch.scratch(self, label)
-
-    def drop_scratch(self, folder: Path) -> None:
-        """Remove a scratch folder of this process."""
-        scratch.drop_scratch(folder)
-
-    def lease(self, label: str) -> AbstractContextManager[Path]:
-        """A private folder for as long as a block runs; ``gc`` keeps what is used or written meanwhile."""
-        return scratch.lease(self, label)
-
-    def clean_scratch(self) -> tuple[Path, ...]:
-        """Remove the scratch folders whose owner is gone, and say which."""
-        return scratch.clean_scratch(self)
+    # Contents
+    put_bytes = blobs.put_bytes
+    put_file = blobs.put_file
+    has_blob = blobs.has_blob
+    blob_ok = blobs.blob_ok
+    read_blob = blobs.read_blob
+    # Listings, and folders that they are of
+    put_tree = trees.put_tree
+    get_tree = trees.get_tree
+    ingest = trees.ingest
+    materialise = making.materialise
+    # Records and requests of stages
+    get_record = results.get_record
+    put_record = results.put_record
+    last_record = results.last_record
+    remember_last = results.remember_last
+    put_request = results.put_request
+    get_request = results.get_request
+    # Images
+    get_image = images.get_image
+    put_image = images.put_image
+    list_images = images.list_images
+    remove_image = images.remove_image
+    # Between processes
+    lock = locks.lock
+    is_locked = locks.is_locked
+    scratch = folders.scratch
+    drop_scratch = staticmethod(folders.drop_scratch)
+    lease = folders.lease
+    clean_scratch = folders.clean_scratch
 
 
 def _refuse_unfit(root: Path) -> None:
@@ -155,7 +99,7 @@ def _refuse_unfit(root: Path) -> None:
     if re.search(r"[\s:]", str(root)):
         raise StoreError(
             f"the store cannot be located at {str(root)!r}: compilers and `make` split paths at whitespace and colons",
-            hint=f"set {STORE_VARIABLE} to a folder whose path has neither",
+            hint=f"set {STORE_VARIABLE} to a folder whose path contains neither",
         )
 
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.core.records import StageRecord
-from axletree.disk import remove_tree
+from axletree.disk import remove_leftovers, remove_tree
 from axletree.store.errors import disk_errors
-from axletree.store.locks import remove_free, sweeping, using
+from axletree.store.images import RECORD, drop_image, each_image, is_ours
+from axletree.store.locks import is_locked, remove_free, sweeping, using
 from axletree.store.results import contents_of, read_json
 from axletree.store.scratch import clean_scratch, oldest_lease
 from axletree.store.walk import each_blob, each_file, each_record, files_in, record_title, touched
@@ -28,19 +29,20 @@ _FOLDERS_BY_AGE = ("work", "workspaces", "environments", "cache/git")
 
 
 class GcReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``gc`` removed, or would."""
+    """What ``gc`` removed, or would remove."""
 
     dry_run: bool
     records: tuple[str, ...]
-    """Removed, as ``stage (key)``."""
+    """Removed results, as ``stage (key)``."""
     blobs: int
     """Removed contents."""
     folders: tuple[str, ...]
-    """Removed work folders, workspaces, environments, git repositories and scratch folders, relative to the root."""
+    """Removed images, work folders, workspaces, environments, git repositories and scratch folders, relative to the
+    root."""
     files: int
-    """Removed requests, logs, last records, locks, cut downloads and files in quarantine."""
+    """Removed requests, logs, last records, locks, interrupted downloads and files in quarantine."""
     freed: int
-    """Bytes of all that. Files that were hard-linked elsewhere only lose a name."""
+    """Bytes that this frees. Files with other hard links only lose a name."""
     kept_records: int
     kept_blobs: int
 
@@ -59,9 +61,10 @@ def gc(
     Kept are: records that were used, or remembered as a stage's last, within ``keep``, with all their contents; those
     that the stages of a root were the last time, whenever that was; what was written or used within ``grace``; what
     was written or used since the oldest living scratch folder was made.
-    Folders of failed stages, workspaces, environments, logs, requests, quarantine, locks that nobody holds, cut
-    downloads and git repositories go by ``keep`` too (who uses a workspace, an environment or a repository touches its
-    folder); the rest of ``cache`` is left to the tools that own it. Waits for those who write into the store.
+    Images, folders of failed stages, workspaces, environments, logs, requests, quarantine, locks that nobody holds, cut
+    downloads and git repositories go by ``keep`` too (who uses an image touches its record, who uses a workspace, an
+    environment or a repository its folder); the rest of ``cache`` is left to the tools that own it. Waits for those who
+    write into the store.
 
     Args:
         layout: the store.
@@ -150,6 +153,19 @@ class _Sweep:
             for path in sorted((self._layout.root / name).glob("*")):
                 if touched(path) < recent:
                     self._remove_folder(path)
+        self._images(recent)
+
+    def _images(self, recent: float) -> None:
+        """Remove the images that were not used since, and what killed processes left of some."""
+        if not self._dry_run:
+            remove_leftovers(self._layout.images)
+        for image in each_image(self._layout):
+            folder = self._layout.image_path(image)
+            record = folder / RECORD
+            busy = is_locked(self._layout, f"image-{image}")
+            if is_ours(folder) and not busy and touched(record if record.exists() else folder) < recent:
+                self.folders.append(str(folder.relative_to(self._layout.root)))
+                self._freed += drop_image(self._layout, image, dry_run=self._dry_run)
 
     def _remove(self, path: Path) -> None:
         with contextlib.suppress(FileNotFoundError):

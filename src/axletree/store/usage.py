@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """What one part of the store takes."""
+    """The space that one part of the store uses."""
 
     kind: str
-    """Folder below the root; of the caches, ``cache/ccache`` and so on."""
+    """Folder in the root; for caches, ``cache/ccache`` and so on."""
     files: int
     size: int
-    """Bytes on the disk, each file once however many names it has."""
+    """Bytes on the disk; each file counts once, even if it has several hard links."""
 
 
 class StoredRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A result in the store, and what it takes."""
+    """A result in the store, and the space that it uses."""
 
     stage: StageId
     key: Key
@@ -39,20 +39,20 @@ class StoredRecord(msgspec.Struct, frozen=True, kw_only=True):
     files: int
     """Different contents."""
     size: int
-    """Bytes of all its contents, those that it shares included."""
+    """Bytes of all its contents, including shared ones."""
     own: int
-    """Bytes that no other record uses: what would be free without it."""
+    """Bytes that no other record uses, and that removing it would free."""
     used: float
-    """When it was used last, seconds since the epoch."""
+    """When it was last used, in seconds since the epoch."""
 
 
 class DuReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What takes the room."""
+    """The largest users of space."""
 
     root: str
     kinds: tuple[Usage, ...]
     records: tuple[StoredRecord, ...]
-    """The largest first."""
+    """Largest first."""
     unused: int
     """Bytes of contents that no record uses."""
 

@@ -38,10 +38,13 @@ def files_in(folder: Path) -> tuple[Path, ...]:
 
 
 def each_file(folder: str | Path) -> Iterator[tuple[str, os.stat_result]]:
-    """All that is no folder under a folder, with its status; what vanishes meanwhile is left out."""
+    """All that is no folder under a folder, with its status.
+
+    What vanishes meanwhile is left out, and what is in a folder of another user's image that only its owner may read.
+    """
     pending = [str(folder)]
     while pending:
-        with contextlib.suppress(FileNotFoundError), os.scandir(pending.pop()) as listing:
+        with contextlib.suppress(FileNotFoundError, PermissionError), os.scandir(pending.pop()) as listing:
             for child in listing:
                 if child.is_dir(follow_symlinks=False):
                     pending.append(child.path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,11 +13,12 @@ if TYPE_CHECKING:
 ViewKind = Literal["live", "plain", "json"]
 
 
-class EventView(Protocol):
-    """What shows a run while it goes: a context manager that is given every event."""
+class EventView:
+    """What shows a run while it goes: a context manager that is given every event. This one shows nothing."""
 
     def __enter__(self) -> Self:
         """Start to show."""
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

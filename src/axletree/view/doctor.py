@@ -50,4 +50,4 @@ def host_line(host: HostFacts) -> str:
     gpus += [gpu.gfx or "AMD GPU" for gpu in host.rocm.gpus or ()]
     if gpus or (host.cuda.driver is not None and host.rocm.gpus is not None):
         parts.append(", ".join(dict.fromkeys(gpus)) or "no GPU")
-    return ", ".join(parts) or "a host about which little is known"
+    return ", ".join(parts) or "unknown hardware"

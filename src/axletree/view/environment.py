@@ -28,12 +28,8 @@ def _created(description: Description) -> Iterator[str]:
     toolkit = f", GPU toolkit {description.toolkit}" if description.toolkit else ""
     count = plural(len(description.packages), what)
     yield f"{description.name} for {description.variant}: {description.provider}, {count}{toolkit}"
-    for name, entries in (
-        ("include", description.order.include),
-        ("link", description.order.link),
-        ("run", description.order.run),
-    ):
-        yield from _order(name, entries)
+    for name in ("include", "link", "run"):
+        yield from _order(name, getattr(description.order, name))
     for note in description.notes:
         yield f"note: {note}"
     yield f'activate: eval "$(axletree env activate {_shown(description.folder)})"'

@@ -42,11 +42,17 @@ def finding_lines(
         width: columns for the texts that have several sentences; where there is none they are not wrapped.
         brief: the first line alone.
     """
-    head = style(finding.severity, fg=COLOURS[finding.severity], bold=True)
-    yield f"{head} {printable(f'{finding.where}: {finding.message}')} [{finding.rule}]"
+    head = style(label_of(finding), fg="cyan" if finding.waived else COLOURS[finding.severity], bold=True)
+    reason = f": {finding.waived}" if finding.waived else ""
+    yield f"{head} {printable(f'{finding.where}: {finding.message}')} [{finding.rule}]{printable(reason)}"
     if not brief:
         details = _details(finding, width and width - len(_INDENT))
         yield from (f"{_INDENT}{printable(line)}".rstrip() for line in details)
+
+
+def label_of(finding: Finding) -> str:
+    """What a finding counts as: its severity, or ``waived error``."""
+    return f"waived {finding.severity}" if finding.waived else finding.severity
 
 
 def indented(lines: Iterable[str], by: str = "  ") -> Iterator[str]:
@@ -62,7 +68,7 @@ def _details(finding: Finding, width: int | None) -> Iterator[str]:
         yield f"and {len(finding.evidence) - _EVIDENCE} more"
     yield from _numbered(finding.lines)
     yield from _labelled("why: ", finding.cause, width)
-    yield from _labelled("fix: ", finding.fix or "", width)
+    yield from _labelled("fix: ", "" if finding.waived else finding.fix or "", width)
 
 
 def _numbered(lines: Sequence[LogLine]) -> Iterator[str]:
@@ -87,9 +93,11 @@ def wrapped(text: str, width: int | None) -> list[str]:
 
 def counted(findings: Sequence[Finding]) -> str:
     """``2 errors, 1 warning``; empty where there is nothing."""
-    counts = [(severity, sum(finding.severity == severity for finding in findings)) for severity in SEVERITIES]
-    said = (f"{count} info" if severity == "info" else plural(count, severity) for severity, count in counts if count)
-    return ", ".join(said)
+    counted = [finding.severity for finding in findings if not finding.waived]
+    counts = [(severity, counted.count(severity)) for severity in SEVERITIES]
+    said = [f"{count} info" if severity == "info" else plural(count, severity) for severity, count in counts if count]
+    waived = len(findings) - len(counted)
+    return ", ".join([*said, *([f"{waived} waived"] if waived else [])])
 
 
 class FindingGroup(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,7 +114,7 @@ def group_findings(stages: Iterable[StageView]) -> tuple[FindingGroup, ...]:
     groups: dict[tuple[str, str, str, str], tuple[Finding, dict[tuple[str, tuple[str, ...]], None]]] = {}
     for stage in stages:
         for finding in stage.findings:
-            identity = (finding.severity, finding.rule, finding.message, finding.cause)
+            identity = (finding.severity, finding.rule, finding.message, f"{finding.cause}\n{finding.waived}")
             shown = (*finding.evidence, *_numbered(finding.lines))
             groups.setdefault(identity, (finding, {}))[1][finding.where, shown] = None
     ordered = sorted(groups.values(), key=lambda group: SEVERITIES.index(group[0].severity))

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from axletree.core.events import MemorySampled, StageProgress
+from axletree.view.choose import EventView
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
     from axletree.core.events import Event
     from axletree.core.values import StageId
@@ -29,7 +29,7 @@ def encode(event: Event) -> str:
     return _ENCODER.encode(event).decode()
 
 
-class JsonView:
+class JsonView(EventView):
     """Writes events as lines; see :class:`axletree.view.choose.EventView`.
 
     Of a stage's counted steps and of its memory a reader gets a few a second: the latest step, and the most memory
@@ -42,15 +42,6 @@ class JsonView:
         self._times: dict[_Stream, float] = {}
         """Kind and stage -> when the latest line of them was written."""
         self._held: dict[_Stream, StageProgress | MemorySampled] = {}
-
-    def __enter__(self) -> Self:
-        """Nothing to start."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Nothing to end: the report comes behind the last event, and a stream that stops without it was cut."""
 
     def handle(self, event: Event, now: float) -> None:
         """Write the event, hold it back, or drop it for a later one."""

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from axletree.core.units import format_duration, plural, some_lines
+from axletree.core.units import format_duration, plural, some_lines, some_of
 from axletree.plan.ledger import REMAINING
 from axletree.view.tables import render_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from axletree.plan.ledger import Standing
+    from axletree.plan.ledger import Former, Standing
 
 _LISTED = 20
+_STAGES = 3
 _ABOUT = {
     "stale": "built, but the recipe, source or tools have changed since",
     "interrupted": "its build was interrupted; finished stages are in the store",
@@ -23,22 +25,40 @@ _ABOUT = {
 }
 
 
-def ledger_text(standings: Sequence[Standing], *, width: int, command: str) -> str:
+def ledger_text(standings: Sequence[Standing], former: Sequence[Former] = (), *, width: int, command: str) -> str:
     """All variants as a table, then counts, and the command that builds what remains.
 
     Args:
         standings: in the order of the recipe.
+        former: entries of variants that it does not have.
         width: columns of the terminal.
         command: what builds the remaining ones.
     """
-    rows = [[each.variant, each.state, _when(each), _took(each), _about(each)] for each in standings]
+    rows = [[each.variant, _state(each), _when(each), _took(each), _about(each)] for each in standings]
     table = render_table(["VARIANT", "STATE", "WHEN (UTC)", "TOOK", "ABOUT"], rows, width=width, right=(3,))
-    counts = Counter(each.state for each in standings)
+    asked = [each for each in standings if each.changes == standings[0].changes]
+    counts = Counter(each.state for each in asked)
     said = ", ".join(f"{count:,} {state}" for state, count in counts.items())
-    lines = [table, "", f"{plural(len(standings), 'variant')}: {said}"]
-    if any(each.state in REMAINING for each in standings):
+    others = len(standings) - len(asked)
+    more = f"; {plural(others, 'build')} with other options" if others else ""
+    lines = [table, "", f"{plural(len(asked), 'variant')}: {said}{more}"]
+    if any(each.state in REMAINING for each in asked):
         lines.append(f"build what remains: {command}")
+    if former:
+        lines += ["", f"built here, but not variants of this recipe: {plural(len(former), 'entry')}"]
+        lines += [f"  {line}" for line in some_lines([_former(each) for each in former], _LISTED)]
     return "\n".join(lines)
+
+
+def _state(standing: Standing) -> str:
+    return f"{standing.state}, with {shlex.join(standing.changes)}" if standing.changes else standing.state
+
+
+def _former(former: Former) -> str:
+    """``py311-cpu (python 3.11, gpu cpu): done``."""
+    values = ", ".join(f"{axis} {value}" for axis, value in former.values.items())
+    outcome = former.entry.outcome
+    return f"{former.variant}{f' ({values})' if values else ''}: {outcome.status if outcome else 'interrupted'}"
 
 
 def remaining_lines(standings: Sequence[Standing], *, command: str) -> list[str]:
@@ -89,5 +109,6 @@ def _about(standing: Standing) -> str:
     if standing.state == "interrupted" and attempt is not None and attempt.built:
         return "all stages are done, but nothing has been published yet"
     if standing.state == "done" and outcome is not None:
-        return outcome.log or ""
+        unproved = [f"unproved image: {some_of(outcome.unproved, _STAGES)}"] if outcome.unproved else []
+        return "\n".join([*unproved, outcome.log or ""])
     return _ABOUT.get(standing.state, "")

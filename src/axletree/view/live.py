@@ -11,6 +11,7 @@ from rich.text import Text
 
 from axletree.core.events import Event, RunStarted, StageFinished, StageStarted, Status
 from axletree.core.units import format_bytes, format_clock, format_duration
+from axletree.view.choose import EventView
 from axletree.view.findings import COLOURS, finding_lines
 from axletree.view.plain import download_lines, failure_lines, outcome_text, step_text
 from axletree.view.state import RunView, StageView, apply
@@ -144,7 +145,7 @@ def _eta(view: RunView, now: float) -> str:
     return f"{format_clock(now - view.started)}, {format_duration(left)} of work left"
 
 
-class LiveView:
+class LiveView(EventView):
     """Draws a run on a terminal; see :class:`axletree.view.choose.EventView`."""
 
     def __init__(self, console: Console) -> None:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from axletree.core.events import Event, RunStarted, StageFinished, StageProgress, StageStarted
 from axletree.core.units import format_bytes, format_clock, format_duration, plural, some_lines
+from axletree.view.choose import EventView
 from axletree.view.findings import Style, counted, finding_lines, indented, plain
-from axletree.view.state import BYTES_FROM, WAITS, RunView, StageView, apply
+from axletree.view.state import WAITS, RunView, StageView, apply
 from axletree.view.tables import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import TracebackType
 
-    from axletree.core.events import Download
+    from axletree.core.events import Download, ProgressUnit
     from axletree.core.findings import Finding
 
 MAX_CAUSE = 20
@@ -31,14 +31,20 @@ _NAME_COLUMNS = 44
 
 
 def step_text(stage: StageView) -> str:
-    """How far a stage is: ``[12/40] c++ -c a.cpp``, ``57.0 MB of 190 MB torch.whl``, or the phase alone."""
-    words = printable(stage.progress).partition("\n")[0].strip()
-    if stage.done is None:
+    """How far a stage is; see :func:`progress_text`."""
+    return progress_text(stage.progress, stage.done, stage.total, stage.unit)
+
+
+def progress_text(message: str, done: int | None, total: int | None, unit: ProgressUnit) -> str:
+    """How far work is: ``[12/40] c++ -c a.cpp``, ``57.0 MB of 190 MB torch.whl``, or the phase alone."""
+    words = printable(message).partition("\n")[0].strip()
+    if done is None:
         return words
-    if stage.total is not None and stage.total >= BYTES_FROM:
-        return f"{format_bytes(stage.done)} of {format_bytes(stage.total)} {words}".rstrip()
+    if unit == "bytes":
+        whole = "" if total is None else f" of {format_bytes(total)}"
+        return f"{format_bytes(done)}{whole} {words}".rstrip()
     words = _COUNT_PREFIX.sub("", words)
-    return f"[{stage.done}{'' if stage.total is None else f'/{stage.total}'}] {words}".rstrip()
+    return f"[{done}{'' if total is None else f'/{total}'}] {words}".rstrip()
 
 
 def running_text(view: RunView) -> str:
@@ -72,7 +78,7 @@ def failure_lines(stage: StageView, indent: str, style: Style = plain) -> list[s
     if len(stage.cause) > MAX_CAUSE:
         lines.append(f"{indent}  ... {plural(len(stage.cause) - MAX_CAUSE, 'more line')} in the log")
     for finding in stage.findings:
-        if finding.severity == "error":
+        if finding.severity == "error" and not finding.waived:
             told = msgspec.structs.replace(finding, lines=())  # they are the cause above
             lines += indented(finding_lines(told, style), f"{indent}  ")
     return [*lines, f"{indent}log: {stage.log}"] if stage.log else lines
@@ -150,7 +156,7 @@ def _progress_step(stage: StageView) -> int | str | None:
     if not stage.total:
         return f"{len(str(stage.done))}{str(stage.done)[0]}"
     # The last step says no more than the line of the finished stage that follows; downloads matter less than steps.
-    parts = 4 if stage.total >= BYTES_FROM else 10
+    parts = 4 if stage.unit == "bytes" else 10
     return stage.done * parts // stage.total if stage.done < stage.total else None
 
 
@@ -159,7 +165,7 @@ def _findings_text(stage: StageView) -> str:
     return f", {said}" if said else ""
 
 
-class PlainView:
+class PlainView(EventView):
     """Writes plain lines as events come; see :class:`axletree.view.choose.EventView`."""
 
     def __init__(self, write: Callable[[str], object], style: Style = plain) -> None:
@@ -168,15 +174,6 @@ class PlainView:
         self._style = style
         self.state = RunView()
         """The run so far."""
-
-    def __enter__(self) -> Self:
-        """Nothing to start."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Nothing to leave behind."""
 
     def handle(self, event: Event, now: float) -> None:
         """Write the lines of an event."""

@@ -83,7 +83,7 @@ def _totals_text(report: PlanReport) -> str:
     ]
     separate = sum(len(row.variants) for row in report.stages)
     if separate > totals.stages:
-        lines.append(f"sharing saves {plural(separate - totals.stages, 'stage')} of {separate:,}{_saved(report)}")
+        lines.append(f"sharing saves {separate - totals.stages:,} of {plural(separate, 'stage')}{_saved(report)}")
     if report.sharing is not None:
         lines.append(_unshared_text(report.sharing))
     if totals.work:

@@ -68,12 +68,12 @@ class RanTest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InstallCommand(msgspec.Struct, frozen=True, kw_only=True):
-    """A command line that installs the result."""
+    """A command that installs the result."""
 
     tool: str
     """``pip``, ``uv``, ``conda`` ..."""
     what: str
-    """What it installs: a variant, an index root."""
+    """What it installs: a variant or an index root."""
     command: str
 
 

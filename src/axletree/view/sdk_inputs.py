@@ -33,7 +33,7 @@ def laid_out_text(report: LaidOut, *, width: int) -> str:
     lines.append(total)
     if report.linked:
         linked = plural(report.linked, "file")
-        lines.append(f"{linked} are hard links to the input: changing one changes the other")
+        lines.append(f"{linked} hard-linked to the input: changing one changes the other")
     if report.copied:
         lines.append(f"{plural(report.copied, 'file')} had to be copied because hard links are not possible there")
     lines += [f"note: {printable(note)}" for note in report.notes]

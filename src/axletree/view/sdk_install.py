@@ -11,7 +11,7 @@ from axletree.package.install import alone_commands, wheel_commands
 from axletree.package.wheel.names import parse_wheel_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from axletree.package.closure import OwnWheel
     from axletree.report.sdk import Installable
@@ -24,12 +24,8 @@ def wheel_lines(sdk: Installable, wheels: Sequence[OwnWheel]) -> Iterator[str]:
         sdk: what is to be installed.
         wheels: all of its packages.
     """
-    wanted = _wanted(sdk)
     yield f"install it{f' for {sdk.default_family}' if sdk.default_family else ''}:"
-    yield from (f"  {command}" for command in _by_file(sdk, wheels, wanted).values())
-    for extras in _others(sdk, wanted):
-        yield f"for other GPUs, such as {extras[0]}:"
-        yield f"  {_by_file(sdk, wheels, extras)['pip']}"
+    yield from _command_lines(sdk, lambda extras: _by_file(sdk, wheels, extras))
 
 
 def at_install_lines(sdk: Installable, *, place: str, variable: str) -> Iterator[str]:
@@ -40,18 +36,20 @@ def at_install_lines(sdk: Installable, *, place: str, variable: str) -> Iterator
         place: address of the page or folder with its files.
         variable: with which one chooses for it.
     """
-    wanted = _wanted(sdk)
     yield "install it for the host's GPUs:"
-    yield from (f"  {command}" for command in alone_commands(place, sdk.sdk, wanted, sdk.version).values())
-    for extras in _others(sdk, wanted):
-        yield f"for other GPUs, such as {extras[0]}:"
-        yield f"  {alone_commands(place, sdk.sdk, extras, sdk.version)['pip']}"
+    yield from _command_lines(sdk, lambda extras: alone_commands(place, sdk.sdk, extras, sdk.version))
     if variable and sdk.default_family:
         yield f"or set {variable}={sdk.default_family} before running pip; hosts without a GPU get {sdk.default_family}"
 
 
-def _wanted(sdk: Installable) -> list[str]:
-    return [extra for extra in ("libraries", "devel") if extra in sdk.extras] or list(sdk.extras)
+def _command_lines(sdk: Installable, commands: Callable[[Sequence[str]], Mapping[str, str]]) -> Iterator[str]:
+    """The commands for what is wanted most often, and one for other GPUs."""
+    usual: Sequence[str] = ("libraries", "devel")
+    wanted = [extra for extra in usual if extra in sdk.extras] or list(sdk.extras)
+    yield from (f"  {command}" for command in commands(wanted).values())
+    for extras in _others(sdk, wanted):
+        yield f"for other GPUs, such as {extras[0]}:"
+        yield f"  {commands(extras)['pip']}"
 
 
 def _others(sdk: Installable, wanted: Sequence[str]) -> Iterator[list[str]]:

@@ -111,7 +111,7 @@ def _summary(ownership: Ownership) -> str:
     if not wrong:
         return f"{plural(total, 'entry')}, each in exactly one package."
     return (
-        f"{plural(total, 'entry')} in exactly one package, {wrong} not; assign each of those to one "
+        f"{plural(total, 'entry')} in exactly one package, but {wrong} not; assign each of these to one "
         "package, or drop it with a reason."
     )
 

@@ -12,6 +12,7 @@ from axletree.core.events import (
     Event,
     Keeps,
     MemorySampled,
+    ProgressUnit,
     Published,
     RunFinished,
     RunStarted,
@@ -28,11 +29,8 @@ from axletree.core.values import Digest, Key, StageId
 MAX_SAMPLES = 512
 """Memory samples kept for a stage; of a long one, those of each part of its time are merged into the largest."""
 
-WAITS = "waits for the same stage of another run"
+WAITS = "waiting for a different run to finish the same stage"
 """What is said of a stage until it does something itself."""
-
-BYTES_FROM = 100_000
-"""Progress totals from here on are bytes of a download: no build has that many steps."""
 
 
 class StageView(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +50,8 @@ class StageView(msgspec.Struct, frozen=True, kw_only=True):
     """What the stage last said of what it does."""
     done: int | None = None
     total: int | None = None
+    unit: ProgressUnit = "steps"
+    """What ``done`` and ``total`` count."""
     memory: int = 0
     """Of the latest sample."""
     peak_memory: int = 0
@@ -177,7 +177,7 @@ def advance(stage: StageView, event: StageStarted | StageProgress | MemorySample
             peak_memory=stage.peak_memory,
         )
     if isinstance(event, StageProgress):
-        return replace(stage, progress=event.message, done=event.done, total=event.total)
+        return replace(stage, progress=event.message, done=event.done, total=event.total, unit=event.unit)
     if isinstance(event, MemorySampled):
         return replace(
             stage,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from axletree.check.rules.image_proof import UNPROVED
 from axletree.core.units import format_bytes, format_duration, plural, some_lines
 from axletree.view.findings import Style, finding_lines, group_findings, indented, plain
 from axletree.view.plain import failure_lines, outcome_text
@@ -30,6 +31,7 @@ LACKING = {
     "network": "could access the network",
     "processes": "shared the process table with the rest of the machine",
     "mounts": "could write to shared environments",
+    "paths": "compiled at paths that only this store has",
 }
 """What the lack of each kind of isolation means for a stage."""
 
@@ -55,13 +57,15 @@ def summary_lines(
         return [
             (
                 f"nothing to do: {plural(len(view.stages), 'stage')} {_are(len(view.stages))} in the store, "
-                f"{out} is up to date ({format_duration(view.wall)})"
-            )
+                f"and {out} is up to date ({format_duration(view.wall)})"
+            ),
+            *_unproved(view, style),
         ]
     lines = [_totals(view)]
     for stage in view.having("failed"):
         lines += ["", f"{stage.stage} {outcome_text(stage)}", *failure_lines(stage, "  ", style)]
-        lines.append(f"  inspect it: axletree shell {shlex.quote(f'{view.recipe}:{stage.stage}')}")
+        if stage.log is not None:
+            lines.append(f"  inspect it: axletree shell {shlex.quote(f'{view.recipe}:{stage.stage}')}")
     lines += _not_reached(view)
     lines += _published(view, out)
     lines += _findings(view, style)
@@ -89,7 +93,7 @@ def _listed(lines: Sequence[str]) -> list[str]:
 
 def _steps(stage: StageView) -> str:
     counted = stage.keeps == "folder" and stage.done is not None and stage.total is not None
-    return f", with {stage.done:,} of {stage.total:,} steps" if counted else ""
+    return f", with {stage.done:,} of {stage.total:,} steps done" if counted else ""
 
 
 def _is_noop(view: RunView) -> bool:
@@ -135,14 +139,15 @@ def _published(view: RunView, out: str) -> list[str]:
     # New ones first: they are what this run is about.
     ordered = sorted(packages, key=lambda file: not file.fresh)
     lines += _listed(
-        [f"{file.path}  {format_bytes(file.size)}{'' if file.fresh else '  (was there)'}" for file in ordered]
+        [f"{file.path}  {format_bytes(file.size)}{'' if file.fresh else '  (unchanged)'}" for file in ordered]
     )
     return lines
 
 
 def _findings(view: RunView, style: Style) -> list[str]:
-    # The errors of a failed stage stand with it already.
-    groups = [group for group in group_findings(view.stages.values()) if group.finding.severity == "warning"]
+    # The errors of a failed stage stand with it already; what the recipe accepts is said whatever it is.
+    found = group_findings(view.stages.values())
+    groups = [group for group in found if group.finding.severity == "warning" or group.finding.waived]
     lines: list[str] = []
     for group in groups[:MAX_LISTED]:
         lines += indented(finding_lines(group.finding, style, brief=True))
@@ -152,11 +157,17 @@ def _findings(view: RunView, style: Style) -> list[str]:
     return ["", *lines] if lines else []
 
 
+def _unproved(view: RunView, style: Style) -> list[str]:
+    """Results in the store that may be of another image: said whenever they are used."""
+    found = [group.finding for group in group_findings(view.stages.values()) if group.finding.rule == UNPROVED]
+    return [line for finding in found for line in indented(finding_lines(finding, style, brief=True))]
+
+
 def _isolation(view: RunView) -> list[str]:
     """What this system could not keep stages from, each said once."""
     counts = {name: sum(name in stage.lacks for stage in view.stages.values()) for name in LACKING}
     lines = [
-        f"  warning: {plural(count, 'stage')} {LACKING[name]}: this system does not allow better isolation"
+        f"  warning: {plural(count, 'stage')} {LACKING[name]}: better isolation is not available here"
         for name, count in counts.items()
         if count
     ]

@@ -40,6 +40,7 @@ from axletree.binary.elf.layout import (
     Image,
     Program,
     SectionHeader,
+    interpreter_place,
     refused,
 )
 from axletree.binary.elf.strings import merged_spans
@@ -111,8 +112,9 @@ def plan_annex(
     strings: bool,
     entries: Sequence[tuple[int, int]],
     clear: bool,
+    interpreter: bytes = b"",
 ) -> Annex:
-    """Plan a segment with a new string table, a longer dynamic section, or both.
+    """Plan a segment with a new string table, a longer dynamic section, a longer interpreter's name, or several.
 
     Args:
         image: the file.
@@ -120,6 +122,7 @@ def plan_annex(
         strings: whether the string table has to move. It also does where it is in the way.
         entries: what the dynamic section is to hold; if it is too short for them and DT_NULL, it moves.
         clear: whether nothing else uses the old string table, so that it can be filled with zeros.
+        interpreter: the name that PT_INTERP is to have, if it moves.
 
     Raises:
         IntegrityError: the file leaves no room for another segment.
@@ -127,12 +130,19 @@ def plan_annex(
     place, old, new = table
     plan = AnnexPlan(image, place if strings else None, None)
     slots, blocks = image.dynamic_slots, list[AnnexBlock]()
+    if interpreter:
+        start, size = interpreter_place(image)
+        blocks.append(AnnexBlock(start, size, _address(image, start, size), interpreter + b"\0"))
+        plan = plan._replace(interpreter=start)
     if strings:
         blocks.append(AnnexBlock(place, len(old), _address(image, place, len(old)), new))
     if len(entries) >= slots:
         if image.machine == EM_MIPS:
             # DT_MIPS_RLD_MAP_REL counts from the place of its own entry.
-            raise refused(image.name, "has no unused entry in its dynamic section, which cannot be moved on MIPS")
+            raise refused(
+                image.name,
+                "the dynamic section has no unused entry, and on MIPS it cannot be moved to make room for one",
+            )
         size = slots * image.entry_size
         slots = len(entries) + SPARE_ENTRIES
         data = bytes(slots * image.entry_size)
@@ -142,7 +152,7 @@ def plan_annex(
     head_end = image.phoff + (len(image.programs) + (not unused)) * image.program_size
     evicted = [] if unused else evict(image, head_end, blocks)
     if not strings and any(block.offset < place + len(old) and place < block.end for block in evicted or ()):
-        return plan_annex(image, table=table, strings=True, entries=entries, clear=clear)
+        return plan_annex(image, table=table, strings=True, entries=entries, clear=clear, interpreter=interpreter)
     if evicted is None:
         size = len(image.programs) * image.program_size
         blocks.append(AnnexBlock(image.phoff, size, _HEAD, bytes(size + image.program_size)))
@@ -184,6 +194,8 @@ class AnnexPlan(NamedTuple):
     """Where the string table was, if it moves."""
     dynamic: int | None
     """Where the dynamic section was, if it moves."""
+    interpreter: int | None = None
+    """Where the interpreter's name was, if it moves."""
 
 
 def _address(image: Image, offset: int, size: int) -> int:
@@ -255,7 +267,7 @@ def _place(image: Image, blocks: Sequence[AnnexBlock]) -> list[Moved]:
         shift = image.loads[0].vaddr - image.loads[0].offset
         hole = max(0, top - shift - start)
         if hole > _MAX_HOLE or shift % page:
-            raise refused(image.name, "has no room for another segment")
+            raise refused(image.name, "the file has no room for another segment")
         start += hole
     moved: list[Moved] = []
     offset = start
@@ -264,7 +276,7 @@ def _place(image: Image, blocks: Sequence[AnnexBlock]) -> list[Moved]:
         moved.append(Moved(block, offset, offset + shift))
         offset += len(block.data)
     if offset + shift >= 1 << (47 if image.wide else 31):
-        raise refused(image.name, "has no free addresses for another segment")
+        raise refused(image.name, "the file has no free addresses for another segment")
     return moved
 
 
@@ -276,7 +288,7 @@ def page_of(image: Image) -> int:
     """
     page = max([_SMALLEST_PAGE, *(load.align for load in image.loads)])
     if page & (page - 1) or page > _LARGEST_PAGE:
-        raise image.reader.error(f"its segment alignment of {page} bytes is not supported")
+        raise image.reader.error(f"the segment alignment of {page} bytes is not supported")
     return page
 
 
@@ -329,7 +341,7 @@ def moved_program(plan: AnnexPlan, moved: Sequence[Moved], program: Program) -> 
         if block.addr != _HEAD and block.offset <= program.offset and program.file_end <= block.end:
             into = program.offset - block.offset
             program = program._replace(offset=offset + into, vaddr=addr + into, paddr=addr + into)
-            if block.offset == plan.dynamic:
+            if block.offset in {plan.dynamic, plan.interpreter}:
                 return program._replace(filesz=len(block.data), memsz=len(block.data))
             return program
     return program
@@ -345,6 +357,8 @@ def moved_section(plan: AnnexPlan, moved: Sequence[Moved], section: SectionHeade
         if block.offset in {plan.strings, plan.dynamic}:
             if section.offset != block.offset or section.type not in {SHT_STRTAB, SHT_DYNAMIC}:
                 continue
+            return section._replace(offset=offset, addr=addr, size=len(block.data))
+        if block.offset == plan.interpreter:
             return section._replace(offset=offset, addr=addr, size=len(block.data))
         into = section.offset - block.offset
         return section._replace(offset=offset + into, addr=addr + into)

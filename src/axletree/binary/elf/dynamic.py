@@ -94,7 +94,7 @@ def read_dynamic(reader: Reader, layout: ElfLayout, values: dict[int, list[int]]
     if not address or not size:
         return Dynamic(values, b"")
     if size[0] > _MAX_STRING_TABLE:
-        raise reader.error(f"its string table has an implausible size: {size[0]} bytes")
+        raise reader.error(f"the string table has an implausible size: {size[0]} bytes")
     return Dynamic(values, reader.take(layout.offset_of(reader, address[0]), size[0], "string table"))
 
 
@@ -185,7 +185,7 @@ def read_symbols(reader: Reader, layout: ElfLayout, dynamic: Dynamic) -> Iterato
     start = layout.offset_of(reader, address)
     count = _symbol_count(reader, layout, dynamic, address)
     if count > _MAX_SYMBOLS:
-        raise reader.error(f"it declares an implausible number of symbols: {count}")
+        raise reader.error(f"the file declares an implausible number of symbols: {count}")
     step = _PIECE // (words * 4)
     for first in range(0, count, step):
         size = min(step, count - first) * words * 4
@@ -215,7 +215,7 @@ def _count_by_gnu_hash(reader: Reader, layout: ElfLayout, offset: int) -> int:
     """The last chain ends with the last symbol; symbols before ``first`` are in no chain (the undefined ones)."""
     buckets, first, bloom, _ = reader.unpack("IIII", offset, "hash table")
     if buckets > _MAX_SYMBOLS:
-        raise reader.error(f"its hash table has an implausible number of buckets: {buckets}")
+        raise reader.error(f"the hash table has an implausible number of buckets: {buckets}")
     start = offset + 16 + bloom * (layout.bits // 8)
     words = reader.structure("I")
     table = reader.take(start, buckets * 4, "hash table")
@@ -228,7 +228,7 @@ def _count_by_gnu_hash(reader: Reader, layout: ElfLayout, offset: int) -> int:
         piece = reader.read(position, _PIECE)
         piece = piece[: len(piece) // 4 * 4]
         if not piece:
-            raise reader.error("its hash table has no end marker")
+            raise reader.error("the hash table has no end marker")
         for index, (word,) in enumerate(words.iter_unpack(piece)):
             if word & 1:
                 return first + (position - chains) // 4 + index + 1

@@ -1,4 +1,4 @@
-"""Change the names in a dynamic section: search path, SONAME, needed libraries. Decided here, written elsewhere.
+"""Change the names that a loader reads: search path, SONAME, needed libraries, interpreter. Written elsewhere.
 
 In place where it fits: unused room in the string table, unused entries of the dynamic section. Else the tables go into
 one new segment at the end of the file, with room to spare, so that later changes fit.
@@ -21,6 +21,7 @@ from axletree.binary.elf.layout import (
     MAX_STRING,
     PT_INTERP,
     Image,
+    interpreter_place,
     read_image,
     version_names,
 )
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 SLACK = 256
 """Bytes that a string table gets to spare when it moves."""
+_MAX_PATH = 4096
+"""Bytes of an interpreter's name that Linux reads, with the final zero byte (``PATH_MAX``)."""
 _DF_1_PIE, _DT_FLAGS_1 = 0x08000000, 0x6FFFFFFB
 
 
@@ -53,6 +56,8 @@ class ElfChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Libraries to need as well, loaded after the others."""
     remove_needed: tuple[str, ...] = ()
     """Libraries not to need any longer."""
+    interpreter: str | None = None
+    """The new loader of a program (PT_INTERP)."""
 
 
 def plan_edit(source: Source, change: ElfChange, *, name: str = "ELF file") -> tuple[Edit, ...]:
@@ -67,12 +72,13 @@ def plan_edit(source: Source, change: ElfChange, *, name: str = "ELF file") -> t
     wanted = _wanted_entries(image, change)
     renamed = _renamed_versions(image, change)
     _check_found(image, change)
-    if not renamed and wanted == list(image.dynamic):
+    interpreter = _new_interpreter(image, change)
+    if not renamed and not interpreter and wanted == list(image.dynamic):
         return ()
     if all(program.type != PT_INTERP for program in image.programs) and (image.first(_DT_FLAGS_1) or 0) & _DF_1_PIE:
-        problem = "is statically linked: the loader does not search for libraries"
+        problem = "the program is statically linked, so the loader never searches for libraries"
         raise IntegrityError(Problem(file=name, message=problem))
-    return _plan(image, wanted, renamed)
+    return _plan(image, wanted, renamed, interpreter)
 
 
 def edited(source: Source, change: ElfChange, *, name: str = "ELF file") -> EditedSource:
@@ -84,7 +90,18 @@ def edited(source: Source, change: ElfChange, *, name: str = "ELF file") -> Edit
     return EditedSource(source, plan_edit(source, change, name=name))
 
 
-def _plan(image: Image, wanted: Sequence[tuple[int, int | bytes]], renamed: dict[int, bytes]) -> tuple[Edit, ...]:
+def _new_interpreter(image: Image, change: ElfChange) -> bytes:
+    """The name of the loader, if it changes."""
+    if change.interpreter is None:
+        return b""
+    start, size = interpreter_place(image)
+    new = change.interpreter.encode()
+    return b"" if image.reader.take(start, size, "interpreter").partition(b"\0")[0] == new else new
+
+
+def _plan(
+    image: Image, wanted: Sequence[tuple[int, int | bytes]], renamed: dict[int, bytes], interpreter: bytes
+) -> tuple[Edit, ...]:
     place, table = read_strings(image)
     private = private_strings(image, place, len(table))
     names = list(version_names(image))
@@ -100,16 +117,21 @@ def _plan(image: Image, wanted: Sequence[tuple[int, int | bytes]], renamed: dict
     new = strings.table + bytes(SLACK)
     edits: list[Edit] = []
     dynamic_at, slots, moved = image.dynamic_at, image.dynamic_slots, False
-    longer = extend_last(image, place, table, new) if grown and len(entries) < slots else None
+    start, room = interpreter_place(image) if interpreter else (0, 0)
+    fits = len(entries) < slots and (not interpreter or len(interpreter) < room)
+    longer = extend_last(image, place, table, new) if grown and fits else None
+    if (grown and longer is None) or not fits:
+        tables = (place, table, new)
+        annex = plan_annex(image, table=tables, strings=grown, entries=entries, clear=private, interpreter=interpreter)
+        moved = annex.strings
+        edits += annex.edits
+        dynamic_at, slots, entries = annex.dynamic_at, annex.slots, list(annex.dynamic)
+    elif interpreter:
+        edits.append(Put(start, interpreter.ljust(room, b"\0")))
     if longer is not None:
         edits += longer
         moved = True
         entries = [(tag, len(new) if tag == DT_STRSZ else value) for tag, value in entries]
-    elif grown or len(entries) >= slots:
-        annex = plan_annex(image, table=(place, table, new), strings=grown, entries=entries, clear=private)
-        moved = annex.strings
-        edits += annex.edits
-        dynamic_at, slots, entries = annex.dynamic_at, annex.slots, list(annex.dynamic)
     if not moved:
         edits += [Put(place + start, new[start:end]) for start, end in strings.changed]
     edits.append(Put(dynamic_at, image.pack_dynamic(entries, slots)))
@@ -162,7 +184,7 @@ def _renamed_versions(image: Image, change: ElfChange) -> dict[int, bytes]:
             raise IntegrityError(
                 Problem(
                     file=image.name,
-                    message=f"needs symbol versions from {text}, so that library cannot be removed",
+                    message=f"the file needs symbol versions from {text}, so this library cannot be removed",
                     hint="replace the library instead of removing it, or relink the file without the library",
                 )
             )
@@ -176,7 +198,11 @@ def _check_found(image: Image, change: ElfChange) -> None:
     if any(each not in needed for each in change.replace_needed):
         needed |= {_text(image.string(each.offset)) for each in version_names(image) if each.kind == "file"}
     wanted = [*change.replace_needed, *change.remove_needed]
-    missing = [Problem(file=image.name, message=f"does not need {each}") for each in wanted if each not in needed]
+    missing = [
+        Problem(file=image.name, message=f"the file has no NEEDED entry for {each}")
+        for each in wanted
+        if each not in needed
+    ]
     if missing:
         raise IntegrityError(*missing)
 
@@ -191,12 +217,15 @@ def _faults(change: ElfChange) -> Iterator[str]:
     soname = () if change.soname is None else (change.soname,)
     for text in (*soname, *change.replace_needed.values(), *change.add_needed):
         if not text or "\0" in text or len(text) > MAX_STRING // 4:
-            yield f"cannot have {text[:80]!r} as a library name"
+            yield f"{text[:80]!r} is not a valid library name"
     for text in change.rpath or ():
         if not text or "\0" in text or ":" in text:
-            yield f"cannot have {text[:80]!r} as a search path entry"
+            yield f"{text[:80]!r} is not a valid search path entry"
+    loader = change.interpreter
+    if loader is not None and (not loader.startswith("/") or "\0" in loader or len(loader) >= _MAX_PATH):
+        yield f"{loader[:80]!r} is not a valid interpreter (expected an absolute path)"
     if len(":".join(change.rpath or ())) > MAX_STRING // 4:
-        yield f"cannot have a search path longer than {MAX_STRING // 4} characters"
+        yield f"the search path is longer than {MAX_STRING // 4} characters"
 
 
 def _text(name: bytes) -> str:

@@ -115,7 +115,7 @@ class ElfFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rpath: tuple[str, ...] = ()
     """Entries of DT_RPATH."""
     runpath: tuple[str, ...] = ()
-    """Entries of DT_RUNPATH; where there are any, the loader ignores DT_RPATH."""
+    """Entries of DT_RUNPATH; if there are any, the loader ignores DT_RPATH."""
     versions_needed: tuple[VersionNeed, ...] = ()
     versions_defined: tuple[str, ...] = ()
     """Symbol versions that it defines; the first is usually its SONAME (the base version)."""

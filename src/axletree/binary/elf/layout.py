@@ -181,6 +181,18 @@ def refused(name: str, message: str, *, hint: str | None = None) -> IntegrityErr
     return IntegrityError(Problem(file=name, message=message, hint=hint))
 
 
+def interpreter_place(image: Image) -> tuple[int, int]:
+    """Where in the file the name of the interpreter stands, and the bytes that it has room for.
+
+    Raises:
+        IntegrityError: the file has none.
+    """
+    for program in image.programs:
+        if program.type == PT_INTERP and program.filesz:
+            return program.offset, program.filesz
+    raise refused(image.name, "the file has no interpreter (PT_INTERP): only dynamically linked programs have one")
+
+
 def read_image(source: Source, *, name: str = "ELF file") -> Image:
     """Read all tables of an executable or shared library.
 
@@ -191,25 +203,25 @@ def read_image(source: Source, *, name: str = "ELF file") -> Image:
     reader = Reader(source, name)
     head = reader.take(0, 16, "header")
     if not head.startswith(MAGIC):
-        raise reader.error("it does not start with the ELF magic")
+        raise reader.error("the file does not start with the ELF magic number")
     if head[4] not in {1, 2} or head[5] not in {1, 2}:
-        raise reader.error(f"unknown class {head[4]} or byte order {head[5]}")
+        raise reader.error(f"the header has an unknown class ({head[4]}) or byte order ({head[5]})")
     reader.order = "<" if head[5] == 1 else ">"
     wide = head[4] == 2
     kind, machine, _, _, phoff, shoff, _, _, phentsize, phnum, shentsize, shnum, _ = reader.unpack(
         "HHIQQQIHHHHHH" if wide else "HHIIIIIHHHHHH", 16, "header"
     )
     if kind not in {_ET_EXEC, _ET_DYN}:
-        raise refused(name, "is neither an executable nor a shared library")
+        raise refused(name, "the file is neither an executable nor a shared library")
     program_form, section_form = ("IIQQQQQQ", "IIQQQQIIQQ") if wide else ("IIIIIIII", "IIIIIIIIII")
     if phnum > _MAX_PROGRAMS or phentsize != reader.structure(program_form).size:
-        raise reader.error(f"its segment table has an implausible size: {phnum} entries of {phentsize} bytes")
+        raise reader.error(f"the segment table has an implausible size: {phnum} entries of {phentsize} bytes")
     rows = _rows(reader, program_form, phoff, phnum, "segment table")
     programs = tuple(Program._make(row if wide else (row[0], row[6], *row[1:6], row[7])) for row in rows)
     if shoff and not shnum:
         shnum = reader.unpack(section_form, shoff, "section table")[5]
     if shoff and (shnum > _MAX_SECTIONS or shentsize != reader.structure(section_form).size):
-        raise reader.error(f"its section table has an implausible size: {shnum} entries of {shentsize} bytes")
+        raise reader.error(f"the section table has an implausible size: {shnum} entries of {shentsize} bytes")
     rows = _rows(reader, section_form, shoff, shnum if shoff else 0, "section table")
     sections = tuple(SectionHeader._make(row) for row in rows)
     dynamic, place, slots = _read_dynamic(reader, programs, name=name, wide=wide)
@@ -226,12 +238,12 @@ def _read_dynamic(
 ) -> tuple[tuple[tuple[int, int], ...], int, int]:
     segment = next((program for program in programs if program.type == PT_DYNAMIC), None)
     if segment is None:
-        raise refused(name, "has no dynamic section: the loader does not search for libraries")
+        raise refused(name, "the file has no dynamic section, so the loader never searches for libraries")
     form = "qQ" if wide else "iI"
     size = reader.structure(form).size
     slots = segment.filesz // size
     if slots > _MAX_DYNAMIC:
-        raise reader.error(f"its dynamic section has an implausible number of entries: {slots}")
+        raise reader.error(f"the dynamic section has an implausible number of entries: {slots}")
     entries: list[tuple[int, int]] = []
     for tag, value in _rows(reader, form, segment.offset, slots, "dynamic section"):
         if tag == DT_NULL:
@@ -297,7 +309,7 @@ def symbol_names(image: Image) -> array[int] | None:
     if address is None or not count:
         return None if count is None else names
     if count > _MAX_SYMBOLS:
-        raise image.reader.error(f"it declares an implausible number of symbols: {count}")
+        raise image.reader.error(f"the file declares an implausible number of symbols: {count}")
     words = 6 if image.wide else 4
     start, step = image.offset_of(address), (1 << 20) // (4 * words)
     for first in range(0, count, step):
@@ -330,7 +342,7 @@ def _count_by_gnu_hash(image: Image, offset: int) -> int:
     reader = image.reader
     buckets, first, bloom, _ = reader.unpack("IIII", offset, "hash table")
     if max(buckets, bloom) > _MAX_SYMBOLS:
-        raise reader.error(f"its hash table has an implausible number of buckets: {buckets}")
+        raise reader.error(f"the hash table has an implausible number of buckets: {buckets}")
     start = offset + 16 + bloom * (8 if image.wide else 4)
     last = max((word for (word,) in _rows(reader, "I", start, buckets, "hash table")), default=0)
     if last < first:
@@ -340,20 +352,21 @@ def _count_by_gnu_hash(image: Image, offset: int) -> int:
         reader.spend()
         if reader.unpack("I", place + 4 * index, "hash table")[0] & 1:
             return last + index + 1
-    raise reader.error("its hash table has no end marker")
+    raise reader.error("the hash table has no end marker")
 
 
 class Links(NamedTuple):
-    """What the dynamic section says of names and search paths."""
+    """What a file says of names and search paths."""
 
     soname: str | None
     needed: tuple[str, ...]
     rpath: tuple[str, ...]
     runpath: tuple[str, ...]
+    interpreter: str | None
 
 
 def read_links(source: Source, *, name: str = "ELF file") -> Links:
-    """SONAME, NEEDED and search paths alone: a few small reads, whatever the size of the file.
+    """SONAME, NEEDED, search paths and interpreter alone: a few small reads, whatever the size of the file.
 
     Raises:
         IntegrityError: as :func:`read_image`, or a name lies outside the string table.
@@ -366,4 +379,9 @@ def read_links(source: Source, *, name: str = "ELF file") -> Links:
     def path(tag: int) -> tuple[str, ...]:
         return tuple(entry for text in texts(tag) if text for entry in text.split(":"))
 
-    return Links(next(iter(texts(DT_SONAME)), None), tuple(texts(DT_NEEDED)), path(DT_RPATH), path(DT_RUNPATH))
+    soname, interpreter = next(iter(texts(DT_SONAME)), None), None
+    if any(program.type == PT_INTERP and program.filesz for program in image.programs):
+        start, size = interpreter_place(image)
+        text = image.reader.take(start, min(size, MAX_STRING), "interpreter").partition(b"\0")[0]
+        interpreter = text.decode("utf-8", "backslashreplace")
+    return Links(soname, tuple(texts(DT_NEEDED)), path(DT_RPATH), path(DT_RUNPATH), interpreter)

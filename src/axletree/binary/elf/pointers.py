@@ -218,7 +218,7 @@ def _packed_places(image: Image) -> Iterator[int]:
         for word in words:
             found += word.bit_count() if word & 1 else 1
             if found > _MAX_ENTRIES:
-                raise image.reader.error("it declares more packed relocations than any real file contains")
+                raise image.reader.error("it declares an implausible number of packed relocations")
             if word & 1:
                 bits, place = word >> 1, base
                 while bits:

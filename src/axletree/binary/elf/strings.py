@@ -59,13 +59,13 @@ def read_strings(image: Image) -> tuple[int, bytes]:
     """
     address, size = image.first(DT_STRTAB), image.first(DT_STRSZ)
     if address is None or not size:
-        raise image.reader.error("its dynamic section has no string table")
+        raise image.reader.error("the dynamic section has no string table")
     if size > MAX_STRINGS:
-        raise image.reader.error(f"its string table has an implausible size: {size} bytes")
+        raise image.reader.error(f"the string table has an implausible size: {size} bytes")
     offset = image.offset_of(address)
     table = image.reader.take(offset, size, "string table")
     if table[-1]:
-        raise image.reader.error("its string table does not end with a zero byte")
+        raise image.reader.error("the string table does not end with a zero byte")
     return offset, table
 
 

@@ -65,5 +65,5 @@ def read_symbols(source: Source, *, name: str, wanted: Callable[[bytes], object]
                 (exported if word & section else undefined).add(symbol)
                 kept += len(symbol)
                 if kept > _MAX_BYTES:
-                    raise reader.error(f"its symbol names take up more than {_MAX_BYTES >> 20} MB")
+                    raise reader.error(f"the symbol names take up more than {_MAX_BYTES >> 20} MB")
     return Symbols(frozenset(undefined), frozenset(exported))

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from axletree.binary.source import PassingSource
-from axletree.core.errors import IntegrityError, Problem
+from axletree.core.errors import BUILD_AGAIN, IntegrityError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,7 +100,7 @@ class ElfLayout(NamedTuple):
         if offset is not None:
             return offset
         raise reader.error(
-            f"its dynamic section refers to address {address:#x}, but no part of the file is loaded there"
+            f"the dynamic section refers to address {address:#x}, but no part of the file is loaded there"
         )
 
 
@@ -128,7 +128,7 @@ class Reader:
 
     def error(self, message: str) -> IntegrityError:
         """An error that names the file."""
-        return IntegrityError(Problem(file=self._name, message=f"damaged ELF file: {message}"))
+        return IntegrityError(Problem(file=self._name, message=f"damaged ELF file: {message}"), hint=BUILD_AGAIN)
 
     def spend(self, steps: int = 1) -> None:
         """Pay for steps of a chain.
@@ -138,7 +138,7 @@ class Reader:
         """
         self._steps -= steps
         if self._steps < 0:
-            raise self.error("its tables are larger than those of any real file")
+            raise self.error("the tables are implausibly large")
 
     @property
     def passing(self) -> bool:
@@ -166,7 +166,7 @@ class Reader:
             IntegrityError: they are not all there.
         """
         if offset < 0 or size < 0 or offset + size > self.size:
-            raise self.error(f"its {what} extends past the end of the file ({offset + size} of {self.size} bytes)")
+            raise self.error(f"the {what} extends past the end of the file ({offset + size} of {self.size} bytes)")
         return self.read(offset, size)
 
     def structure(self, fields: str) -> struct.Struct:
@@ -184,7 +184,7 @@ class Reader:
         if count and entry < form.size:
             raise self.error(f"an entry of its {what} has {entry} bytes, expected at least {form.size}")
         if entry * count > _MAX_TABLE:
-            raise self.error(f"its {what} has an implausible number of entries: {count}")
+            raise self.error(f"the {what} has an implausible number of entries: {count}")
         data = self.take(offset, entry * count, what)
         for index in range(count):
             yield form.unpack_from(data, index * entry)
@@ -213,11 +213,11 @@ def read_head(reader: Reader) -> ElfLayout:
     """
     head = reader.take(0, 16, "header")
     if not head.startswith(MAGIC):
-        raise reader.error("it does not start with the ELF magic")
+        raise reader.error("the file does not start with the ELF magic number")
     bits: Literal[32, 64] | None = 64 if head[4] == 2 else 32 if head[4] == 1 else None
     order: Literal["little", "big"] | None = "little" if head[5] == 1 else "big" if head[5] == 2 else None
     if bits is None or order is None:
-        raise reader.error(f"unknown class {head[4]} or byte order {head[5]}")
+        raise reader.error(f"the header has an unknown class {head[4]} or byte order {head[5]}")
     reader.order = "<" if order == "little" else ">"
     kind, machine, _, _, phoff, shoff, _, _, phentsize, phnum, shentsize, shnum, shstrndx = reader.unpack(
         "HHIQQQIHHHHHH" if bits == 64 else "HHIIIIIHHHHHH", 16, "header"
@@ -277,7 +277,7 @@ def read_sections(reader: Reader, layout: ElfLayout) -> ElfLayout:
     if 0 < at.names < len(headers):
         _, _, _, _, offset, size = headers[at.names][:6]
         if size > _MAX_TABLE:
-            raise reader.error(f"its section name table has an implausible size: {size} bytes")
+            raise reader.error(f"the section name table has an implausible size: {size} bytes")
         names = reader.take(offset, size, "section names")
     sections = []
     for name, kind, flags, addr, offset, size, *_ in headers:

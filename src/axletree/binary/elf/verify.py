@@ -23,6 +23,7 @@ from axletree.binary.elf.layout import (
     DT_SYMTAB,
     PF_X,
     PT_DYNAMIC,
+    PT_INTERP,
     PT_LOAD,
     PT_NULL,
     PT_PHDR,
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from axletree.binary.elf.edit import ElfChange
     from axletree.binary.source import Source
 
+NOT_MADE = "the edit was not made, because it would damage the file"
+REPORT = "report this as a bug of Axletree, and attach the file"
 _DT_FINI = 13
 _TABLES = {DT_HASH, DT_GNU_HASH, DT_SYMTAB}
 _CHANGING = {DT_NEEDED, DT_SONAME, DT_RPATH, DT_RUNPATH, DT_STRTAB, DT_STRSZ}
@@ -62,10 +65,10 @@ def verify_edit(before: Source, after: Source, change: ElfChange, *, name: str =
     old, new = read_image(before, name=name), read_image(after, name=name)
     faults = [fault for fault in layout_faults(new) if fault not in set(layout_faults(old))]
     faults += _changed_links(read_links(before, name=name), read_links(after, name=name), change)
-    faults += _changed_tables(old, new)
+    faults += _changed_tables(old, new, {PT_INTERP} if change.interpreter is not None else set())
     faults += _changed_names(old, new, change)
     if faults:
-        raise IntegrityError(*(Problem(file=name, message=f"the edit damaged the file: {fault}") for fault in faults))
+        raise IntegrityError(*(Problem(file=name, message=f"{NOT_MADE}: {fault}") for fault in faults), hint=REPORT)
 
 
 def layout_faults(image: Image) -> Iterator[str]:
@@ -98,7 +101,8 @@ def layout_faults(image: Image) -> Iterator[str]:
         if address is not None and not any(
             load.flags & PF_X and load.vaddr <= address < load.vaddr + load.memsz for load in loads
         ):
-            yield "its initialization or termination function is outside the executable segments"
+            yield "the initialization or termination function is outside the executable segments"
+    yield from _interpreter_faults(image)
 
 
 def _changed_links(old: Links, new: Links, change: ElfChange) -> Iterator[str]:
@@ -106,19 +110,40 @@ def _changed_links(old: Links, new: Links, change: ElfChange) -> Iterator[str]:
     if list(dict.fromkeys(new.needed)) != list(dict.fromkeys([*replaced, *change.add_needed])):
         yield f"it now needs {', '.join(new.needed) or 'nothing'}"
     if new.soname != (change.soname or old.soname):
-        yield f"its SONAME is now {new.soname}"
+        yield f"the SONAME is now {new.soname}"
     wanted = (old.rpath, old.runpath)
     if change.rpath is not None:
         wanted = (change.rpath, ()) if change.kind == "rpath" else ((), change.rpath)
     if (new.rpath, new.runpath) != wanted:
-        yield f"its search path is now {':'.join(new.runpath or new.rpath)}"
+        yield f"the search path is now {':'.join(new.runpath or new.rpath)}"
+    if new.interpreter != (change.interpreter or old.interpreter):
+        yield f"the interpreter is now {new.interpreter}"
 
 
-def _changed_tables(old: Image, new: Image) -> Iterator[str]:
-    """Segments, sections and dynamic entries that are not what they were, wherever they stand now."""
+def _interpreter_faults(image: Image) -> Iterator[str]:
+    """Why Linux or the loader refuses the name of the interpreter: it ends with a zero byte and is loaded."""
+    for program in image.programs:
+        if program.type != PT_INTERP or not program.filesz:
+            continue
+        if image.reader.read(program.file_end - 1, 1) != b"\0":
+            yield "the name of its interpreter does not end with a zero byte"
+        if not any(
+            load.offset <= program.offset
+            and program.file_end <= load.file_end
+            and program.vaddr - load.vaddr == program.offset - load.offset
+            for load in image.loads
+        ):
+            yield "the name of its interpreter is not loaded where its segment says"
+
+
+def _changed_tables(old: Image, new: Image, changing: set[int]) -> Iterator[str]:
+    """Segments, sections and dynamic entries that are not what they were, wherever they stand now.
+
+    Segments of the types in ``changing``, and the sections that begin where they do, may have other content.
+    """
     programs = [program for program in new.programs if program.type not in {PT_NULL, PT_PHDR, PT_DYNAMIC}]
     for program in old.programs:
-        if program.type in {PT_NULL, PT_PHDR, PT_DYNAMIC} or program in programs:
+        if program.type in {PT_NULL, PT_PHDR, PT_DYNAMIC, *changing} or program in programs:
             continue
         alike = [each for each in programs if each.type == program.type]
         if program.type == PT_LOAD:
@@ -129,18 +154,20 @@ def _changed_tables(old: Image, new: Image) -> Iterator[str]:
             yield f"a segment of type {program.type:#x} changed"
     if len(old.sections) != len(new.sections):
         yield f"it has {len(new.sections)} sections instead of {len(old.sections)}"
+    named = {program.offset for program in old.programs if program.type in changing}
     for number, (one, two) in enumerate(zip(old.sections, new.sections, strict=False)):
         resized = two._replace(addr=one.addr, offset=one.offset, size=one.size)
-        if resized != one or (one.size != two.size and one.type not in {SHT_STRTAB, SHT_DYNAMIC}):
+        free = one.type in {SHT_STRTAB, SHT_DYNAMIC} or one.offset in named
+        if resized != one or (one.size != two.size and not free):
             yield f"section {number} changed"
-        elif one.offset != two.offset and one.type not in {SHT_STRTAB, SHT_DYNAMIC} and not _equal(old, new, one, two):
+        elif one.offset != two.offset and not free and not _equal(old, new, one, two):
             yield f"the content of section {number} changed"
     entries = [
         [entry for entry in image.dynamic if entry[0] not in _CHANGING | _TABLES and not names_strings(entry[0])]
         for image in (old, new)
     ]
     if entries[0] != entries[1]:
-        yield "other entries in its dynamic section changed"
+        yield "other entries in the dynamic section changed"
 
 
 def _equal(old: Image, new: Image, one: Program | SectionHeader, two: Program | SectionHeader) -> bool:
@@ -157,7 +184,7 @@ def _changed_names(old: Image, new: Image, change: ElfChange) -> Iterator[str]:
     before, after = read_strings(old)[1], read_strings(new)[1]
     symbols, later = symbol_names(old), symbol_names(new)
     if symbols != later:
-        yield "its symbol table changed"
+        yield "the symbol table changed"
     low, high = _difference(before, after)
     for start in symbols or ():
         if (
@@ -171,7 +198,7 @@ def _changed_names(old: Image, new: Image, change: ElfChange) -> Iterator[str]:
     renamed = {one.encode(): two.encode() for one, two in change.replace_needed.items()}
     wanted = [(kind, renamed.get(text, text) if kind == "file" else text) for kind, text in versions]
     if wanted != [(each.kind, new.string(each.offset)) for each in version_names(new)]:
-        yield "its symbol versions changed"
+        yield "the symbol versions changed"
 
 
 def _difference(before: bytes, after: bytes) -> tuple[int, int]:

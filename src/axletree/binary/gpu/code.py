@@ -18,7 +18,7 @@ Packing = Literal["none", "lz4", "zstd", "zlib"]
 
 MAX_ITEMS = 100_000
 """Most containers and entries of one file that are read. The largest library known (cuBLASLt) has 8,304."""
-TOO_MANY = "its GPU code has more containers and entries than any real library"
+TOO_MANY = "the GPU code has an implausible number of containers and entries"
 
 
 class DeviceCode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -65,7 +65,7 @@ class CodeEntry(NamedTuple):
     form: Form
     packing: Packing
     unpacked: int
-    """Bytes once unpacked, 0 where the format does not tell."""
+    """Bytes after decompression; 0 if the format does not state it."""
     id: str = ""
     """An offload bundle's own name of it: ``hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-``."""
 

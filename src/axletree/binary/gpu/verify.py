@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from axletree.binary.elf.layout import PT_LOAD, PT_NULL, SHF_ALLOC, SHT_DYNAMIC, SHT_NOBITS
 from axletree.binary.elf.segments import find_misalignments
 from axletree.binary.elf.tables import Reader, read_head
-from axletree.binary.elf.verify import layout_faults
+from axletree.binary.elf.verify import REPORT, layout_faults
 from axletree.binary.gpu.compact import kept_entries, with_following
 from axletree.binary.gpu.registered import SECTION, Registered, read_registered
 from axletree.binary.gpu.repack import unpacked_digests
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from axletree.binary.gpu.compact import Compaction
     from axletree.binary.source import Source
 
+_NOT_MOVED = "nothing was written, because moving the GPU code would damage the file"
 _PIECE = 1 << 20
 _WORD = 8
 
@@ -54,7 +55,7 @@ def verify_compaction(
     found = read_containers(after, compaction.section)
     new = read_registered(after, [found], name=name)
     if isinstance(new, str):
-        raise IntegrityError(Problem(file=name, message=f"moving its GPU code damaged the file: {new}"))
+        raise IntegrityError(Problem(file=name, message=f"{_NOT_MOVED}: {new}"), hint=REPORT)
     faults = [fault for fault in layout_faults(new.image) if fault not in set(layout_faults(code.image))]
     present = set(_misalignments(before, name))
     faults += [fault for fault in _misalignments(after, name) if fault not in present]
@@ -63,10 +64,8 @@ def verify_compaction(
     faults += _changed_pointers(code, new)
     faults += _changed_code(before, after, (code, new), kept)
     if faults:
-        messages = dict.fromkeys(faults)
-        raise IntegrityError(
-            *(Problem(file=name, message=f"moving its GPU code damaged the file: {each}") for each in messages)
-        )
+        problems = (Problem(file=name, message=f"{_NOT_MOVED}: {each}") for each in dict.fromkeys(faults))
+        raise IntegrityError(*problems, hint=REPORT)
 
 
 def _misalignments(source: Source, name: str) -> tuple[str, ...]:

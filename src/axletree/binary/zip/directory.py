@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 import msgspec
 
 from axletree.binary.mapped import forget
-from axletree.core.errors import IntegrityError, Problem
+from axletree.core.errors import IntegrityError, Problem, damaged_archive, refused_archive
 from axletree.core.trees import all_safe_paths, is_safe_path, paths_above_others
 
 if TYPE_CHECKING:
@@ -86,7 +86,12 @@ class _End(NamedTuple):
 
 def damaged(archive: str, message: str, *, member: str | None = None) -> IntegrityError:
     """An error that names the archive and, where it is one member's, the member."""
-    return IntegrityError(Problem(file=archive, key=member, message=message))
+    return IntegrityError(damaged_archive(archive, message, key=member))
+
+
+def refused(archive: str, message: str, *, member: str | None = None) -> IntegrityError:
+    """As :func:`damaged`, where the archive may be sound, but has what is not accepted."""
+    return IntegrityError(refused_archive(archive, message, key=member))
 
 
 def read_directory(buffer: bytes | memoryview, *, archive: str = "archive") -> tuple[ZipEntry, ...]:
@@ -106,7 +111,7 @@ def read_directory(buffer: bytes | memoryview, *, archive: str = "archive") -> t
     if not problems:
         problems = list(_overlaps(entries, end.offset, archive))
     if sum(entry.size for entry in entries) > MAX_TOTAL:
-        problems.append(Problem(file=archive, message=f"its members declare more than {MAX_TOTAL >> 30} GiB in total"))
+        problems.append(refused_archive(archive, f"the members declare more than {MAX_TOTAL >> 30} GiB in total"))
     if problems:
         raise IntegrityError(*problems)
     return entries
@@ -119,7 +124,9 @@ def _read_end(view: memoryview, archive: str) -> _End:
     while True:
         at = tail.rfind(b"PK\x05\x06", 0, at)
         if at < 0:
-            raise damaged(archive, "not a ZIP archive, or truncated: it has no end-of-central-directory record")
+            raise damaged(
+                archive, "the file is truncated or not a ZIP archive: there is no end-of-central-directory record"
+            )
         if at + _EOCD.size <= len(tail) and at + _EOCD.size + _EOCD.unpack_from(tail, at)[7] == len(tail):
             break
     place = len(view) - len(tail) + at
@@ -129,23 +136,23 @@ def _read_end(view: memoryview, archive: str) -> _End:
         end = _read_end64(view, place - _LOCATOR64.size, archive)
         pairs = ((entries, end.entries, _MAX_16), (size, end.size, _MAX_32), (offset, end.offset, _MAX_32))
         if any(small not in {true, marker} for small, true, marker in pairs):
-            raise damaged(archive, "its ZIP and ZIP64 end-of-central-directory records contradict each other")
+            raise damaged(archive, "the ZIP and ZIP64 end-of-central-directory records contradict each other")
     elif disk or start_disk or here != entries:
-        raise damaged(archive, "it is one part of a split archive")
+        raise refused(archive, "the file is one part of a split ZIP archive")
     if end.offset + end.size != end.end:
-        raise damaged(archive, "its central directory is not directly before the end-of-central-directory record")
+        raise damaged(archive, "the central directory is not directly before the end-of-central-directory record")
     return end
 
 
 def _read_end64(view: memoryview, locator: int, archive: str) -> _End:
     if locator < 0:
-        raise damaged(archive, "its ZIP64 locator is truncated")
+        raise damaged(archive, "the ZIP64 locator is truncated")
     _, disk, place, disks = _LOCATOR64.unpack_from(view, locator)
     if disk or disks > 1 or place + _EOCD64.size > locator or bytes(view[place : place + 4]) != b"PK\x06\x06":
-        raise damaged(archive, "its ZIP64 end-of-central-directory record is not at the offset given by the locator")
+        raise damaged(archive, "the ZIP64 end-of-central-directory record is not at the offset that the locator gives")
     _, length, _, _, disk, start_disk, here, entries, size, offset = _EOCD64.unpack_from(view, place)
     if place + 12 + length != locator or disk or start_disk or here != entries:
-        raise damaged(archive, "its ZIP64 end-of-central-directory record is damaged")
+        raise damaged(archive, "the ZIP64 end-of-central-directory record is damaged")
     return _End(entries, size, offset, place)
 
 
@@ -157,13 +164,13 @@ def _entries(view: memoryview, end: _End, archive: str) -> Iterator[ZipEntry]:
             forget(view)  # the local headers lie all over the archive
         if directory[position : position + 4] != b"PK\x01\x02" or position + _CENTRAL.size > len(directory):
             raise damaged(
-                archive, f"its central directory has fewer than the {end.entries} members that the archive declares"
+                archive, f"the central directory has fewer than the {end.entries} members that the archive declares"
             )
         entry, position = _read_entry(view, directory, position, archive)
         yield entry
     if position != len(directory):
         raise damaged(
-            archive, f"its central directory has more than the {end.entries} members that the archive declares"
+            archive, f"the central directory has more than the {end.entries} members that the archive declares"
         )
 
 
@@ -174,7 +181,7 @@ def _read_entry(view: memoryview, directory: bytes, position: int, archive: str)
     start = position + _CENTRAL.size
     after = start + n_name + n_extra + n_comment
     if after > len(directory):
-        raise damaged(archive, "its central directory is truncated")
+        raise damaged(archive, "the central directory is truncated")
     raw = directory[start : start + n_name]
     name = _decode(raw, flags, archive)
     if _MAX_32 in (size, compressed, offset):
@@ -184,10 +191,16 @@ def _read_entry(view: memoryview, directory: bytes, position: int, archive: str)
         _refuse(flags, method, disk, archive, name)
     if method == STORED and size != compressed:
         raise damaged(
-            archive, f"is stored uncompressed, but declares two different sizes, {size} and {compressed}", member=name
+            archive,
+            f"the member is stored uncompressed, but declares two different sizes, {size} and {compressed} bytes",
+            member=name,
         )
     if size > compressed * MAX_RATIO + 1024:
-        raise damaged(archive, f"declares {size} bytes from {compressed}, more than deflate can produce", member=name)
+        raise damaged(
+            archive,
+            f"the member declares that {compressed} bytes inflate to {size}, which is more than deflate can produce",
+            member=name,
+        )
     entry = ZipEntry(
         name=name,
         method=method,
@@ -212,13 +225,15 @@ def _decode(raw: bytes, flags: int, archive: str) -> str:
 
 def _refuse(flags: int, method: int, disk: int, archive: str, name: str) -> NoReturn:
     if flags & (_ENCRYPTED | _STRONG | _MASKED):
-        raise damaged(archive, "is encrypted", member=name)
+        raise refused(archive, "the member is encrypted, which wheels do not allow", member=name)
     if flags & _PATCH or disk:
-        raise damaged(archive, "is patch data or part of a split archive", member=name)
+        raise refused(archive, "the member is patch data or part of a split archive", member=name)
     if method in _METHODS:
-        raise damaged(archive, "requires a ZIP format version that does not exist", member=name)
-    raise damaged(
-        archive, f"uses compression method {method}; wheels support only stored and deflated members", member=name
+        raise refused(archive, "the member requires a ZIP format version that does not exist", member=name)
+    raise refused(
+        archive,
+        f"the member uses compression method {method}, but wheels support only stored and deflated members",
+        member=name,
     )
 
 
@@ -241,7 +256,7 @@ def _zip64(extra: bytes, values: list[int], archive: str, name: str) -> list[int
                 return values
             break
         position += 4 + length
-    raise damaged(archive, "lacks the ZIP64 sizes that it declares", member=name)
+    raise damaged(archive, "the member declares ZIP64 sizes, but lacks them", member=name)
 
 
 def _data_offset(
@@ -269,18 +284,20 @@ def _other_data_offset(
     """As above, for headers that do not say the same word for word."""
     name = raw.decode("utf-8", "backslashreplace")
     if offset + _LOCAL.size > len(view) or bytes(view[offset : offset + 4]) != b"PK\x03\x04":
-        raise damaged(archive, "its local header is missing", member=name)
+        raise damaged(archive, "the member's local header is missing", member=name)
     _, flags, method, crc, compressed, size, n_name, n_extra = _LOCAL.unpack_from(view, offset)
     start = offset + _LOCAL.size
     after = start + n_name + n_extra
     if after + central[3] > len(view):
-        raise damaged(archive, "its content extends past the end of the archive", member=name)
+        raise damaged(archive, "the member's content extends past the end of the archive", member=name)
     if bytes(view[start : start + n_name]) != raw or (flags ^ central[0]) & ~_UTF8 or method != central[1]:
-        raise damaged(archive, "its local header and the central directory contradict each other", member=name)
+        raise damaged(archive, "the member's local header and the central directory contradict each other", member=name)
     if not flags & _DESCRIPTOR:
         size, compressed = _zip64(bytes(view[start + n_name : after]), [size, compressed], archive, name)
         if (crc, compressed, size) != central[2:]:
-            raise damaged(archive, "its local header and the central directory declare different sizes", member=name)
+            raise damaged(
+                archive, "the member's local header and the central directory declare different sizes", member=name
+            )
     return int(after)
 
 
@@ -307,16 +324,16 @@ def _unsafe(entries: tuple[ZipEntry, ...], archive: str) -> Iterator[Problem]:
     for entry in entries:
         name = entry.name.removesuffix("/")
         if not is_safe_path(name) or name[1:2] == ":":
-            yield Problem(
-                file=archive, key=repr(entry.name)[1:-1], message="its path leads outside the folder or is not valid"
-            )
+            message = "the path is not valid or leads outside the folder"
+            yield refused_archive(archive, message, key=repr(entry.name)[1:-1])
         elif _too_long(name):
-            message = f"its path has more than {_MAX_PATH} bytes or {_MAX_DEPTH} parts"
-            yield Problem(file=archive, key=f"{name[:100]}...", message=message)
+            message = f"the path has more than {_MAX_PATH} bytes or {_MAX_DEPTH} parts"
+            yield refused_archive(archive, message, key=f"{name[:100]}...")
         elif stat.S_ISLNK(entry.mode):
-            yield Problem(file=archive, key=entry.name, message="is a symbolic link, which wheels cannot contain")
+            message = "the member is a symbolic link, which wheels cannot contain"
+            yield refused_archive(archive, message, key=entry.name)
         elif entry.directory and entry.size:
-            yield Problem(file=archive, key=entry.name, message="is a folder, but has content")
+            yield damaged_archive(archive, "the member is a folder, but has content", key=entry.name)
 
 
 def _clashes(entries: tuple[ZipEntry, ...], archive: str) -> Iterator[Problem]:
@@ -324,18 +341,18 @@ def _clashes(entries: tuple[ZipEntry, ...], archive: str) -> Iterator[Problem]:
     for entry in entries:
         name = entry.name.removesuffix("/")
         if name in seen:
-            yield Problem(file=archive, key=name, message="occurs twice")
+            yield damaged_archive(archive, "the member occurs twice", key=name)
         seen.add(name)
     files = {entry.name for entry in entries if not entry.directory}
     for name in paths_above_others(seen):
         if name in files:
-            yield Problem(file=archive, key=name, message="is both a file and a folder")
+            yield damaged_archive(archive, "the path is both a file and a folder", key=name)
 
 
 def _overlaps(entries: tuple[ZipEntry, ...], directory: int, archive: str) -> Iterator[Problem]:
     ordered = sorted(entries, key=lambda entry: entry.offset)
     if ordered and ordered[0].offset != 0:
-        yield Problem(file=archive, message="it has data before its first member")
+        yield damaged_archive(archive, "it has data before its first member")
     for entry, follows in zip(ordered, [*(e.offset for e in ordered[1:]), directory], strict=False):
         if entry.data + entry.compressed > follows:
-            yield Problem(file=archive, key=entry.name, message="overlaps the next member of the archive")
+            yield damaged_archive(archive, "the member overlaps the next one in the archive", key=entry.name)

@@ -21,8 +21,8 @@ _Error: type[Exception] = IsalError  # type: ignore[assignment]  # its stub says
 CHUNK = 1 << 18
 """Most bytes that one step yields; what looks at them next (CRC, hash, search) finds them in the CPU's cache."""
 _FEED = 1 << 17
-_ENDS_EARLY = "its deflate stream ends before the declared size"
-_ENDS_ELSEWHERE = "its deflate stream does not end at the declared size"
+_ENDS_EARLY = "the deflate stream ends before the declared size"
+_ENDS_ELSEWHERE = "the deflate stream does not end at the declared size"
 
 
 def inflate(
@@ -57,7 +57,7 @@ def inflate(
             # One byte more than is missing: without it, the end of the stream would not be seen.
             chunk = inflater.decompress(feed, min(CHUNK, missing + 1))
         except _Error as error:
-            raise failed(f"its deflate stream is damaged ({error})") from error
+            raise failed(f"the deflate stream is damaged ({error})") from error
         missing -= len(chunk)
         if missing < 0:
             break
@@ -77,7 +77,7 @@ def inflate_at_once(packed: memoryview, size: int, failed: Callable[[str], Integ
     try:
         content = inflater.decompress(packed, size + 1)
     except _Error as error:
-        raise failed(f"its deflate stream is damaged ({error})") from error
+        raise failed(f"the deflate stream is damaged ({error})") from error
     if not inflater.eof and len(content) <= size:
         raise failed(_ENDS_EARLY)
     if len(content) != size or inflater.unused_data:

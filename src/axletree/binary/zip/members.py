@@ -16,7 +16,7 @@ from zlib_ng.zlib_ng import MAX_WBITS, decompressobj
 from zlib_ng.zlib_ng import error as zlib_ng_error
 
 from axletree.binary.mapped import FORGET_EVERY, forget
-from axletree.binary.zip.directory import DEFLATED, ZipEntry, damaged
+from axletree.binary.zip.directory import DEFLATED, ZipEntry, damaged, refused
 from axletree.binary.zip.inflate import CHUNK, inflate, inflate_at_once
 from axletree.core.errors import IntegrityError
 
@@ -64,7 +64,7 @@ def iter_member(
         IntegrityError: the content is longer than ``limit``, or not what the archive declares.
     """
     if limit is not None and entry.size > limit:
-        raise damaged(archive, f"has {entry.size} bytes, more than the limit of {limit}", member=entry.name)
+        raise refused(archive, f"the member has {entry.size} bytes, more than the limit of {limit}", member=entry.name)
     failed = _failure(archive, entry)
     view, end = memoryview(buffer).cast("B"), entry.data + entry.compressed
     deflated = entry.method == DEFLATED
@@ -74,9 +74,9 @@ def iter_member(
         total += len(chunk)
         yield chunk
     if total != entry.size:
-        raise failed(f"declares {entry.size} bytes, but contains {total}")
+        raise failed(f"the member declares {entry.size} bytes, but contains {total}")
     if crc != entry.crc:
-        raise failed(f"its content has CRC {crc:08x}, but {entry.crc:08x} is declared")
+        raise failed(f"the content has CRC {crc:08x}, but {entry.crc:08x} is declared")
 
 
 def read_member(buffer: bytes | memoryview, entry: ZipEntry, *, archive: str = "archive", limit: int) -> bytes:
@@ -94,7 +94,7 @@ def read_member(buffer: bytes | memoryview, entry: ZipEntry, *, archive: str = "
         content = bytes(packed)
     crc = crc32(content)
     if crc != entry.crc:
-        raise _failure(archive, entry)(f"its content has CRC {crc:08x}, but {entry.crc:08x} is declared")
+        raise _failure(archive, entry)(f"the content has CRC {crc:08x}, but {entry.crc:08x} is declared")
     return content
 
 
@@ -277,9 +277,9 @@ class MemberSource:
             total += len(chunk)
             yield chunk
         if total != entry.size:
-            raise self._failed(f"declares {entry.size} bytes, but contains {total}")
+            raise self._failed(f"the member declares {entry.size} bytes, but contains {total}")
         if crc != entry.crc:
-            raise self._failed(f"its content has CRC {crc:08x}, but {entry.crc:08x} is declared")
+            raise self._failed(f"the content has CRC {crc:08x}, but {entry.crc:08x} is declared")
 
     def _chunks(self) -> Iterator[bytes]:
         if self._entry.method != DEFLATED:
@@ -297,7 +297,7 @@ class MemberSource:
             yield chunk
         rest, position = self._advance(inflater, position, 1, final=True)
         if rest or not inflater.eof or inflater.unused_data or position < len(self._view):
-            raise self._failed("its deflate stream does not end at the declared size")
+            raise self._failed("the deflate stream does not end at the declared size")
 
     def _advance(self, inflater: _Inflater, position: int, wanted: int, *, final: bool = False) -> tuple[bytes, int]:
         """Exactly ``wanted`` bytes (``final``: what is there), and the new place in the compressed bytes."""
@@ -312,13 +312,13 @@ class MemberSource:
             try:
                 part = inflater.decompress(feed, missing)
             except _Error as error:
-                raise self._failed(f"its deflate stream is damaged ({error})") from error
+                raise self._failed(f"the deflate stream is damaged ({error})") from error
             if not part and not feed:
                 break
             parts.append(part)
             missing -= len(part)
         if missing and not final:
-            raise self._failed("its deflate stream ends before the declared size")
+            raise self._failed("the deflate stream ends before the declared size")
         return b"".join(parts), position
 
     def _forget(self, position: int, fed: int) -> None:

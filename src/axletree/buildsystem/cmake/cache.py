@@ -61,7 +61,7 @@ class CacheEntry(msgspec.Struct, frozen=True, kw_only=True):
     type: EntryType
     value: str
     line: int
-    """Counted from 1; 0 for one that was added."""
+    """Line number, starting at 1; 0 for an added entry."""
     help: str = ""
     """The comment above it."""
 
@@ -88,12 +88,12 @@ class CacheChange(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     old: str | None
-    """``None``: it is new."""
+    """``None`` for a new entry."""
     new: str | None
-    """``None``: it is gone."""
+    """``None`` for a removed entry."""
     old_type: EntryType | None
     type: EntryType
-    """As it is now; as it was, of an entry that is gone."""
+    """Its current value; for a removed entry, its old value."""
 
 
 def is_true(value: str) -> bool:
@@ -143,7 +143,9 @@ def parse_cache(text: str, *, file: str) -> Cache:
 def _damage(problems: Sequence[Problem], *, is_cache: bool) -> Iterator[Problem]:
     """What to say of the lines that are wrong: another file would fill the screen with them."""
     if not is_cache:
-        first = msgspec.structs.replace(problems[0], message="not a CMake cache: no line has the form KEY:TYPE=VALUE")
+        first = msgspec.structs.replace(
+            problems[0], message="the file is not a CMake cache: no line has the form KEY:TYPE=VALUE"
+        )
         yield msgspec.structs.replace(
             first, hint=f"specify a {CACHE_FILE} file or the build folder that CMake configured"
         )
@@ -153,7 +155,10 @@ def _damage(problems: Sequence[Problem], *, is_cache: bool) -> Iterator[Problem]
 
 def _malformed(kind: str | None, content: str, file: str, number: int) -> Problem:
     if kind is None:
-        what, hint = "not an entry of the form KEY:TYPE=VALUE", "the file is damaged: configure the build folder again"
+        what, hint = (
+            "the line does not have the form KEY:TYPE=VALUE",
+            "the file is damaged: configure the build folder again",
+        )
     else:
         what, hint = f"unknown type {kind[:_SHOWN]!r}", f"types: {', '.join(sorted(_TYPES))}"
     return Problem(message=what, file=file, line=number, excerpt=content[:_SHOWN], hint=hint)
@@ -224,9 +229,9 @@ def _refusals(cache: Cache, name: str, change: CacheEntry | None) -> Iterator[Pr
         return
     if name in FIXED and (change is None or change.value != cache.get(name)):
         yield Problem(
-            message="cannot be changed in a configured build folder",
+            message="the variable cannot be changed in a configured build folder",
             key=name,
-            hint="CMake would start from scratch: remove the build folder and configure it again",
+            hint="remove the build folder and configure it again; CMake would start from scratch anyway",
         )
     if change is None:
         return

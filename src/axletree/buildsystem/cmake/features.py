@@ -35,14 +35,14 @@ WRITTEN = "-- Build files have been written to: "
 
 
 class Mismatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A feature that is not as it was asked for."""
+    """A feature that differs from the expectation."""
 
     feature: str
     wanted: str
     found: str | None
-    """``None``: neither cache nor summary has such a feature."""
+    """``None`` if neither the cache nor the summary has such a feature."""
     where: str
-    """``summary``, ``CMakeCache.txt:12`` or ``configure log:34``; empty where it was not found."""
+    """``summary``, ``CMakeCache.txt:12`` or ``configure log:34``; empty if it was not found."""
     why: tuple[str, ...] = ()
     """Messages of the configure log that explain it."""
     hint: str = ""
@@ -160,4 +160,6 @@ def _advice(feature: str, value: str | None, *, logged: bool) -> str:
         return (
             f"check the spelling of {feature} in the project's CMakeLists.txt; `axletree cmake-cache` lists all names"
         )
-    return f"check the spelling of {feature}; checking a name from the project's summary requires the configure log"
+    return (
+        f"check the spelling of {feature}; a name from the project's summary can be checked only with the configure log"
+    )

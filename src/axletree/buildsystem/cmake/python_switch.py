@@ -130,14 +130,14 @@ def switch_python(cache: Cache, old: PythonFacts, new: PythonFacts, *, file: str
         rule = _rule(entry)
         value = _moved(entry, old, new) if rule is None else rule(new)
         if value is None:
-            message = f"is {entry.value}, which has no counterpart for Python {new.version}"
+            message = f"the value is {entry.value}, which has no counterpart for Python {new.version}"
             problems.append(
                 _problem(message, entry, file, hint="install the headers, library or NumPy for that Python")
             )
             continue
         left = sorted(set(_traces(entry, value, old, new))) if rule is None else []
         if left:
-            message = f"still refers to Python {old.version}: {', '.join(left)}"
+            message = f"the entry still refers to Python {old.version}: {', '.join(left)}"
             problems.append(
                 _problem(message, entry, file, hint="remove the entry, or configure the build folder again")
             )

@@ -39,12 +39,12 @@ DOWNGRADES: tuple[Downgrade, ...] = (
     _off(
         "USE_CUSPARSELT",
         says=r"Cannot find cuSPARSELt library|Compiling without cuSPARSELt support",
-        hint="set CUSPARSELT_ROOT to the folder of cuSPARSELt",
+        hint="set CUSPARSELT_ROOT to the folder that contains cuSPARSELt",
     ),
     _off(
         "USE_CUDSS",
         says=r"Cannot find CUDSS library|Compiling without cuDSS support",
-        hint="set CUDSS_ROOT to the folder of cuDSS",
+        hint="set CUDSS_ROOT to the folder that contains cuDSS",
     ),
     _off(
         "USE_CUFILE",
@@ -70,7 +70,7 @@ DOWNGRADES: tuple[Downgrade, ...] = (
     _off(
         "BLAS",
         says=r"Preferred BLAS \(\w+\) cannot be found|Not using BLAS\.",
-        hint="install the BLAS you want, with its headers, and add its prefix to CMAKE_PREFIX_PATH",
+        hint="install the BLAS library that you want, with its headers, and add its prefix to CMAKE_PREFIX_PATH",
     ),
     _off(
         "BLAS",
@@ -81,7 +81,7 @@ DOWNGRADES: tuple[Downgrade, ...] = (
     _off(
         *("USE_NNPACK", "USE_PYTORCH_QNNPACK", "USE_XNNPACK"),
         says=r"is not supported in \{Q/X\}NNPACK",
-        hint="these libraries support only x86 and ARM, on Linux, macOS, Windows, Android and iOS",
+        hint="expect OFF instead: these libraries support only x86 and ARM, on Linux, macOS, Windows, Android and iOS",
     ),
     _off(
         "USE_NNPACK",
@@ -91,9 +91,9 @@ DOWNGRADES: tuple[Downgrade, ...] = (
     _off(
         *("USE_FBGEMM", "USE_FAKELOWP"),
         says=r"Not compiling with FBGEMM",
-        hint="FBGEMM needs a 64-bit x86 CPU, a compiler with AVX-512 support, and its submodule",
+        hint="use a 64-bit x86 CPU and a compiler with AVX-512 support, and check out third_party/fbgemm",
     ),
-    _off("USE_FAKELOWP", says=r"Turning USE_FAKELOWP off", hint="USE_FAKELOWP needs USE_FBGEMM"),
+    _off("USE_FAKELOWP", says=r"Turning USE_FAKELOWP off", hint="also enable USE_FBGEMM, which USE_FAKELOWP needs"),
     _off("USE_NUMA", says=r"Not compiling with NUMA", hint="install the libnuma headers"),
     _off("USE_ITT", says=r"Not compiling with ITT", hint="check out third_party/ittapi"),
     _off(
@@ -108,7 +108,7 @@ DOWNGRADES: tuple[Downgrade, ...] = (
     ),
     _off("USE_MPI", says=r"Not compiling with MPI", hint="install an MPI implementation with its compiler wrappers"),
     _off("USE_OPENMP", says=r"Not compiling with OpenMP", hint="install an OpenMP runtime for the compiler"),
-    _off("USE_NCCL", says=r"so disabling USE_NCCL", hint="NCCL needs CUDA or ROCm, and works only on Linux"),
+    _off("USE_NCCL", says=r"so disabling USE_NCCL", hint="enable CUDA or ROCm and build on Linux, which NCCL requires"),
     _off("USE_NCCL", says=r"RCCL NOT Found", hint="install RCCL, or set RCCL_PATH"),
     _off(
         "USE_MKLDNN",

@@ -1,10 +1,16 @@
-"""How PyTorch's settings reach CMake: environment variables become CMake variables, by rules of two eras.
+"""How PyTorch's settings reach CMake: environment variables become CMake variables, by rules of three eras.
 
-To 2.13 ``setup.py`` passes them as ``-D`` (``tools/setup_helpers/cmake.py``), when there is no cache yet: a second run
-does not configure at all, whatever changed. From 2.14 on CMake reads them itself (``cmake/EnvVarForwarding.cmake``),
-each time that it runs: what is forwarded by its prefix then replaces what the cache has, while the variables that are
-forwarded by name do not (``TORCH_CUDA_ARCH_LIST``, ``BLAS``), and one that is no longer set stays in the cache. So in
-both eras only an empty cache shows a changed environment; the drivers see to that.
+To 2.11 ``setup.py`` passes them as ``-D`` (``tools/setup_helpers/cmake.py``), when there is no cache yet: a second run
+does not configure at all, whatever changed. In 2.12 and 2.13 ``setup.py`` passes only what it finds out itself, and
+CMake reads the rest (``cmake/EnvVarForwarding.cmake``): it takes the whole environment as a list of its own, in which
+brackets and semicolons of one value swallow others, and sets only what is not set yet. From 2.14 on scikit-build-core
+calls CMake, which reads the variables one by one, each time that it runs: what is forwarded by its prefix then replaces
+what the cache has, while the variables that are forwarded by name do not (``TORCH_CUDA_ARCH_LIST``, ``BLAS``), and one
+that is no longer set stays in the cache. So in all eras only an empty cache shows a changed environment; the drivers
+see to that. What comes after 2.14 is not known.
+
+Read: ``tools/setup_helpers/cmake.py`` of 2.6 and of the tree between 2.12 and 2.14, ``EnvVarForwarding.cmake`` of that
+tree and of two later ones. That 2.12 and 2.13 belong together says a packager's comparison (spack-packages 5707).
 """
 
 from __future__ import annotations
@@ -16,7 +22,8 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Era = Literal["setup.py", "scikit-build-core"]
+Era = Literal["setup.py", "setup.py and CMake", "scikit-build-core"]
+"""Who makes CMake variables of the environment; in the second setup.py starts CMake, which does it."""
 
 _PREFIXES = ("BUILD_", "USE_", "CMAKE_")
 _SUFFIXES = ("EXITCODE", "EXITCODE__TRYRUN_OUTPUT")
@@ -54,9 +61,11 @@ _SAME_NAME = frozenset(
     }
 )
 _SAME_NAME_ONCE = frozenset({"BUILDING_WITH_TORCH_LIBS", "JAVA_HOME", "PYTHON_LIB_REL_PATH"})
-"""Of the setup.py era only; the first was gone before 2.6."""
+"""Of the first era only; BUILDING_WITH_TORCH_LIBS was gone before 2.6. Of the second only the last is certain."""
 _SAME_NAME_SINCE = frozenset({"FLASH_ATTENTION_MAX_JOBS"})
 """Of the scikit-build-core era only."""
+_SAME_NAME_BETWEEN = frozenset({"PYTHON_LIB_REL_PATH"})
+"""Of the second era, beside what all have."""
 _RENAMED = {"CUDNN_LIB_DIR": "CUDNN_LIBRARY", "USE_CUDA_STATIC_LINK": "CAFFE2_STATIC_LINK_CUDA"}
 _RENAMED_ONCE = {"_GLIBCXX_USE_CXX11_ABI": "GLIBCXX_USE_CXX11_ABI"}
 _ALIASES = (
@@ -73,6 +82,11 @@ _DEAD = {
     "USE_NINJA": "set CMAKE_GENERATOR instead",
 }
 """Names that say nothing from 2.14 on, though CMake gets them -> what to do instead."""
+_NO_PREFIX = "remove it: the project always installs into its own torch folder"
+_IGNORED: dict[Era, dict[str, str]] = {
+    "setup.py and CMake": {"CMAKE_INSTALL_PREFIX": _NO_PREFIX},
+    "scikit-build-core": _DEAD,
+}
 _IMPLIED = (("BUILD_LIBTORCH_WHL", "BUILD_FUNCTORCH", "OFF"), ("BUILD_PYTHON_ONLY", "BUILD_LIBTORCHLESS", "ON"))
 _ON = frozenset({"ON", "1", "YES", "TRUE", "Y"})
 
@@ -132,15 +146,15 @@ def forward(environ: Mapping[str, str], era: Era) -> Forwarded:
         environ: the variables of the build; where two of them give one CMake variable, their order may count.
         era: which rules.
     """
-    options, origin = _by_name(environ) if era == "setup.py" else _by_name_since(environ)
+    options, origin = _by_name(environ) if era == "setup.py" else _by_name_since(environ, era)
     for name, target in _ALIASES:
         if name in environ and target not in options:
             options[target], origin[target] = environ[name], name
     _build_type(environ, options, origin)
-    if era == "scikit-build-core" and "CMAKE_PREFIX_PATH" in options:  # to 2.13 it stays as it is, no list to CMake
+    if era != "setup.py" and "CMAKE_PREFIX_PATH" in options:  # to 2.11 it stays as it is, no list to CMake
         parts = dict.fromkeys(part for part in options["CMAKE_PREFIX_PATH"].split(":") if part)
         options["CMAKE_PREFIX_PATH"] = ";".join(parts)
-    ignored = {} if era == "setup.py" else {name: hint for name, hint in _DEAD.items() if name in environ}
+    ignored = {name: hint for name, hint in _IGNORED.get(era, {}).items() if name in environ}
     return Forwarded(
         options=dict(sorted(options.items())), origin=origin, ignored=ignored, refused=_refused(environ, era)
     )
@@ -151,7 +165,7 @@ def _has_prefix(name: str) -> bool:
 
 
 def _by_name(environ: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """To 2.13: a name's own rule, else that of its prefix; a later variable replaces an earlier one."""
+    """To 2.11: a name's own rule, else that of its prefix; a later variable replaces an earlier one."""
     targets = {**{name: name for name in _SAME_NAME | _SAME_NAME_ONCE}, **_RENAMED, **_RENAMED_ONCE}
     options: dict[str, str] = {}
     origin: dict[str, str] = {}
@@ -165,18 +179,20 @@ def _by_name(environ: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]
     return options, origin
 
 
-def _by_name_since(environ: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """From 2.14: renamed ones first, which nothing of their new name replaces; one with a prefix goes as itself too."""
+def _by_name_since(environ: Mapping[str, str], era: Era) -> tuple[dict[str, str], dict[str, str]]:
+    """From 2.12: renamed ones first, which nothing of their new name replaces; one with a prefix goes as itself too."""
     options: dict[str, str] = {}
     origin: dict[str, str] = {}
-    named = [*_RENAMED.items(), *((name, name) for name in sorted(_SAME_NAME | _SAME_NAME_SINCE))]
+    same = _SAME_NAME | (_SAME_NAME_SINCE if era == "scikit-build-core" else _SAME_NAME_BETWEEN)
+    named = [*_RENAMED.items(), *((name, name) for name in sorted(same))]
     for name, target in named:
         if name in environ and target not in options:
             options[target], origin[target] = environ[name], name
     for name, value in environ.items():
-        if _has_prefix(name):
+        if _has_prefix(name) and (era == "scikit-build-core" or name != "CMAKE_INSTALL_PREFIX"):
             options[name], origin[name] = value, name
-    if environ.get("BUILD_PYTHON_ONLY", "").upper() in _ON:
+    only = environ.get("BUILD_PYTHON_ONLY", "").upper()
+    if only in _ON if era == "scikit-build-core" else only == "1":
         options["BUILD_LIBTORCHLESS"], origin["BUILD_LIBTORCHLESS"] = "ON", "BUILD_PYTHON_ONLY"
     return options, origin
 
@@ -196,8 +212,8 @@ def _refused(environ: Mapping[str, str], era: Era) -> dict[str, str]:
     on = {name for name, value in environ.items() if value.upper() in _ON}
     refused: dict[str, str] = {}
     if {"BUILD_LIBTORCH_WHL", "BUILD_PYTHON_ONLY"} <= on:
-        refused["BUILD_PYTHON_ONLY"] = "use only one of the two: build the libraries in a separate stage"
-    if era == "setup.py":
+        refused["BUILD_PYTHON_ONLY"] = "remove it or BUILD_LIBTORCH_WHL: build the libraries in a separate stage"
+    if era != "scikit-build-core":
         named = (name for name, _, _ in _IMPLIED)
         refused |= {
             name: "set it to 1: setup.py accepts no other value"
@@ -205,7 +221,7 @@ def _refused(environ: Mapping[str, str], era: Era) -> dict[str, str]:
             if name in on and environ[name] != "1"
         }
     if era == "setup.py" and "CMAKE_INSTALL_PREFIX" in environ:
-        refused["CMAKE_INSTALL_PREFIX"] = "remove it: the project always installs into its own torch folder"
+        refused["CMAKE_INSTALL_PREFIX"] = _NO_PREFIX
     if era == "scikit-build-core" and "USE_NIGHTLY" in on:
         refused["USE_NIGHTLY"] = "install a nightly wheel instead of building"
     return refused

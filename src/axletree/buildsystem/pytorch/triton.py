@@ -81,7 +81,7 @@ def pinned_triton(files: Mapping[str, str], *, world: World, release: bool) -> T
         problems.append(Problem(file=version_file, message=f"{version[:60]!r} is not a version"))
     commit = None if release else next((files[path].strip() for path in _COMMITS[world] if path in files), "")
     if commit is not None and _COMMIT.fullmatch(commit) is None:
-        message = f"{commit[:60]!r} is not a commit" if commit else "is missing; a nightly build needs the commit"
+        message = f"{commit[:60]!r} is not a commit" if commit else "the file is missing, but nightlies need its commit"
         problems.append(Problem(file=_COMMITS[world][-1], message=message))
     if problems:
         raise IntegrityError(*problems)

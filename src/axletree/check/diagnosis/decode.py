@@ -35,17 +35,19 @@ def decode_kinds(data: bytes, *, file: str) -> tuple[Kind, ...]:
     try:
         table = tomllib.loads(data.decode("utf-8"))
         if table.keys() - {"kind"}:
-            raise IntegrityError(Problem(file=file, message="contains keys other than 'kind'"))
+            raise IntegrityError(Problem(file=file, message="the file contains keys other than 'kind'"))
         kinds = msgspec.convert(table.get("kind", []), tuple[Kind, ...])
     except (ValueError, msgspec.ValidationError) as error:
-        raise IntegrityError(Problem(file=file, message=f"is not a valid list of kinds: {error}")) from error
+        raise IntegrityError(Problem(file=file, message=f"the file is not a valid list of kinds: {error}")) from error
     problems = [
         Problem(file=file, key=kind.id, message=message)
         for kind in kinds
         for message in _faults(kind, file.rpartition("/")[2].removesuffix(".toml"))
     ]
     names = [kind.id for kind in kinds]
-    problems += [Problem(file=file, key=name, message="is defined twice") for name in names if names.count(name) > 1]
+    problems += [
+        Problem(file=file, key=name, message="the kind is defined twice") for name in names if names.count(name) > 1
+    ]
     if problems:
         raise IntegrityError(*problems)
     return kinds
@@ -63,7 +65,7 @@ def _faults(kind: Kind, stage: str) -> Iterator[str]:
     if not 0 <= kind.window <= MAX_WINDOW:
         yield f"window must be between 0 and {MAX_WINDOW} lines"
     if not kind.patterns or not kind.samples:
-        yield "needs at least one pattern and one sample"
+        yield "the kind needs at least one pattern and one sample"
     broken = False
     for pattern in (*kind.patterns, *kind.needs, *kind.unless):
         try:

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from axletree.check.diagnosis.bringers import Bringers
 from axletree.check.diagnosis.decode import PLACE
 from axletree.check.diagnosis.enrich import enrich
 from axletree.check.diagnosis.excerpt import MOST_SHOWN, begin, excerpt, following
 from axletree.check.diagnosis.generic import GENERIC_KINDS
 from axletree.check.diagnosis.in_stage import address_in, cpu_variant, fix_in_stage, is_local, no_network, stage_words
 from axletree.check.diagnosis.kind import Kind
-from axletree.check.diagnosis.likely import MOST, TELLING, is_loud, likely_lines
+from axletree.check.diagnosis.likely import MOST, TELLING, is_loud, likely_lines, most_telling
 from axletree.check.diagnosis.linear import expression
 from axletree.check.diagnosis.log import read_blocks
 from axletree.check.diagnosis.near import Around
@@ -53,16 +54,16 @@ _Owner = Kind | bool | str
 
 
 class Diagnosed(Finding, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing that a log says; its rule is the id of its kind, ``log/unknown`` or ``log/unfinished`` if none fits."""
+    """A finding of a log; its rule is its kind, or ``log/unknown`` or ``log/unfinished`` if no kind matches."""
 
     line: int | None = None
-    """Number of the line that names it; ``None`` where no kind fits."""
+    """Number of the line that shows it; ``None`` if no kind matches."""
     specific: int = 0
-    """How much its kind says, 0 to 100; 0 where none fits."""
+    """How specific its kind is, 0 to 100; 0 if no kind matches."""
     see: tuple[str, ...] = ()
-    """Rules about hosts that may tell its reason."""
+    """Rules about hosts that may explain it."""
     host: tuple[Finding, ...] | None = None
-    """What these say of the host that it failed on; ``None`` where nobody asked."""
+    """Their findings about the host; ``None`` if no host was given."""
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,10 +76,21 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
 
 def cause_lines(diagnosis: Diagnosis) -> tuple[str, ...]:
     """The lines that name the root cause of a failure, at most six; none where nothing looks like one."""
-    told = next((found for found in diagnosis.findings if found.severity == "error" or found.rule == UNKNOWN), None)
+    told = _told(diagnosis)
     if told is None:
         return ()
     return tuple(line.text for line in told.lines if told.line is None or line.line >= told.line)[:MOST_SHOWN]
+
+
+def error_line(diagnosis: Diagnosis) -> str | None:
+    """The line that names the error of a failure; ``None`` where nothing looks like one."""
+    lines, told = cause_lines(diagnosis), _told(diagnosis)
+    return most_telling(lines) if told is None or told.rule == UNKNOWN else next(iter(lines), None)
+
+
+def _told(diagnosis: Diagnosis) -> Diagnosed | None:
+    """The finding that tells the failure: of a known kind, or that nothing is known but some lines."""
+    return next((found for found in diagnosis.findings if found.severity == "error" or found.rule == UNKNOWN), None)
 
 
 class _Seen:
@@ -104,12 +116,15 @@ class _Seen:
 class Engine:
     """Kinds, made ready to be looked for."""
 
-    def __init__(self, kinds: Iterable[Kind], *, providers: Iterable[Provider] = ()) -> None:
+    def __init__(
+        self, kinds: Iterable[Kind], *, providers: Iterable[Provider] = (), bringers: Bringers | None = None
+    ) -> None:
         """Compile all expressions.
 
         Args:
             kinds: What is known.
             providers: Owners of shared libraries, for answers about libraries that no kind knows.
+            bringers: The same for headers, libraries of the system and symbols.
         """
         patterns: list[tuple[_Owner, str]] = [
             (kind, pattern) for kind in (*kinds, *GENERIC_KINDS) for pattern in kind.patterns
@@ -119,6 +134,7 @@ class Engine:
         patterns += [(_TELLING, pattern) for pattern in TELLING]
         self._scanner: Scanner[_Owner] = Scanner(patterns)
         self._providers = tuple(providers)
+        self._bringers = bringers or Bringers()
 
     def diagnose(self, chunks: Iterable[bytes], name: str = "log", *, setting: StageSetting | None = None) -> Diagnosis:
         """Read a log once and say what is in it.
@@ -157,7 +173,7 @@ class Engine:
 
     def _diagnosed(self, candidate: Candidate, name: str) -> Diagnosed:
         kind, groups = candidate.kind, candidate.groups
-        cause, fix = enrich(groups, specific=kind.specific, providers=self._providers)
+        cause, fix = enrich(groups, specific=kind.specific, providers=self._providers, bringers=self._bringers)
         return Diagnosed(
             rule=kind.id,
             severity=kind.severity,
@@ -289,5 +305,6 @@ def _lines(lines: Iterable[tuple[int, str]]) -> tuple[LogLine, ...]:
 
 
 def _filled(text: str, groups: dict[str, str]) -> str:
-    """A text with what the match caught."""
-    return PLACE.sub(lambda place: groups.get(place[1], place[2] or place[1]), text)
+    """A text with what the match caught, on one line: tools wrap and indent what they list."""
+    caught = {name: " ".join(map(str.strip, value.split("\n"))).strip() for name, value in groups.items()}
+    return PLACE.sub(lambda place: caught.get(place[1]) or place[2] or place[1], text)

@@ -32,10 +32,10 @@ _WHERE = expression(r"\S+: (?:In|At) [\w ]*(?:function|constructor|destructor|in
 """What GCC prints before errors of another function; alone it says nothing."""
 _ERROR = expression(r"(?:[A-Za-z_][\w.]*Error|(?:[^\s:][^:\n]*:)?(?:\d+:){0,2} ?(?:fatal )?(?:error|ERROR)): ")
 """How lines begin that call themselves errors."""
-_TEST = expression(r"^(?:FAILED|ERROR) \S+::(?:\S+::)?(?P<name>\w+)")
+_TEST = expression(r"^(?:FAILED|ERROR) (?P<place>\S+::\S+|\S+\.py)")
 _UNITTEST = expression(r"^(?:FAIL|ERROR): \w+ \(")
-_TITLE = expression(r"^_+ (?:\w+\.)*(?P<name>\w+)(?:\[.*)? _+$")
-"""How pytest begins what it prints of a test."""
+_TITLE = expression(r"^_+ (?:ERROR (?:at (?:setup|teardown) of|collecting) )?(?P<title>\S+)(?: .*)? _+$")
+"""How pytest begins what it prints of a test, or of a file that it cannot read."""
 _SAID = expression(r"^E {2,}\S")
 
 
@@ -57,6 +57,9 @@ def excerpt(block: LogBlock, first: int, last: int) -> Excerpt:
     said = _of_test(lines, start)
     if said:
         return Excerpt(own=said[0], shown=(*said, *shown)[:MOST_SHOWN])
+    summary = _summary(lines, start)
+    if summary:
+        return Excerpt(own=start, shown=(*shown[: MOST_SHOWN - 1], *summary))
     return Excerpt(own=start, shown=(*_instantiated(lines, start), *shown))
 
 
@@ -112,8 +115,8 @@ def _of_test(lines: Sequence[bytes], at: int) -> range:
     test = _TEST.match(lines[at])
     if test is None:
         return range(0)
-    name = test.groups["name"]
-    began = next((above for above in range(at - 1, -1, -1) if _titles(lines[above], name)), at)
+    place = test.groups["place"]
+    began = next((above for above in range(at - 1, -1, -1) if _titles(lines[above], place)), at)
     first = next((place for place in range(began, at) if _SAID.match(lines[place])), at)
     end = first
     while end < min(at, first + MOST_SHOWN - 1) and _SAID.match(lines[end]):
@@ -121,9 +124,31 @@ def _of_test(lines: Sequence[bytes], at: int) -> range:
     return range(first, end)
 
 
-def _titles(line: bytes, name: str) -> bool:
+def _summary(lines: Sequence[bytes], at: int) -> range:
+    """The line of pytest's summary that names the test which a line is from; empty where that is not at hand."""
+    if not _SAID.match(lines[at]):
+        return range(0)
+    title = next((lines[above] for above in range(at - 1, -1, -1) if _title(lines[above])), b"")
+    for place in range(at + 1, len(lines)):
+        test = _TEST.match(lines[place]) if lines[place].startswith((b"FAILED ", b"ERROR ")) else None
+        if test is not None and _titles(title, test.groups["place"]):
+            return range(place, place + 1)
+    return range(0)
+
+
+def _title(line: bytes) -> str:
+    """The test, with its classes, or the file that pytest begins to tell of; empty for other lines."""
     title = _TITLE.match(line) if line.startswith(b"_") else None
-    return title is not None and title.groups["name"] == name
+    return "" if title is None else title.groups["title"]
+
+
+def _titles(line: bytes, place: str) -> bool:
+    """Whether a line begins what pytest prints of a test, ``file::class::test[parameters]``, or of a file."""
+    title = _title(line)
+    if "::" not in place:
+        return title == place
+    test = place.partition("::")[2].partition("[")[0].rpartition("::")[2]
+    return bool(title) and title.partition("[")[0].rpartition(".")[2] == test
 
 
 def _of_unittest(lines: Sequence[bytes], at: int) -> range:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from typing import TYPE_CHECKING
 
 from axletree.check.diagnosis.bringers import module_distribution
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from axletree.check.diagnosis.commands import Pieces
     from axletree.core.setting import StageSetting
 
-STAGE_WORDS = frozenset(("stage", "environment", "recipe", "distribution"))
+STAGE_WORDS = frozenset(("stage", "environment", "recipe", "lock", "distribution"))
 """What a kind's ``fix-in-stage`` may name beside what its patterns catch."""
 
 _OURS = frozenset(
@@ -75,8 +76,14 @@ def stage_words(setting: StageSetting, groups: Mapping[str, str]) -> dict[str, s
         "stage": setting.table or "the stage",
         "environment": f"environments.{setting.environment}" if setting.environment else "environments.NAME",
         "recipe": setting.recipe,
+        "lock": lock_of(setting),
         "distribution": module_distribution(module) if module else "",
     }
+
+
+def lock_of(setting: StageSetting) -> str:
+    """The command that locks the recipe around a stage."""
+    return setting.lock or shlex.join(["axletree", "lock", setting.recipe])
 
 
 def fix_in_stage(text: str, setting: StageSetting) -> str:
@@ -116,9 +123,9 @@ def _translated(prose: list[str], commands: list[str], *, setting: StageSetting)
 
 def _fetched(setting: StageSetting, *, submodules: bool) -> Iterator[str]:
     if submodules:
-        yield f"Fill the source's submodules: if [source] has `git`, in {setting.recipe} with"
+        yield f"Include the source's submodules. If [source] has `git`, set this in {setting.recipe}:"
         yield "    source.submodules = true"
-        yield "if it has `path`, run `git submodule update --init --recursive` in that folder."
+        yield "If it has `path`, run `git submodule update --init --recursive` in that folder."
 
 
 def _required(requires: tuple[str, ...], setting: StageSetting) -> Iterator[str]:
@@ -129,14 +136,24 @@ def _required(requires: tuple[str, ...], setting: StageSetting) -> Iterator[str]
         table = setting.table or "stages.NAME"
         yield f"Give the stage an environment that contains {names} (`environment` in [{table}])."
         return
-    yield f"Add {names} to {setting.place(f'environments.{setting.environment}.requires')}, then:"
-    yield f"$ axletree lock {setting.recipe}"
+    key = f"environments.{setting.environment}.requires"
+    if setting.is_set(key):
+        yield f"Add {names} to {setting.place(key)}."  # the next build has another value, and locks it
+        return
+    yield f"Add {names} to {setting.place(key)}, then:"
+    yield f"$ {lock_of(setting)}"
 
 
 def _declared(tools: tuple[str, ...], setting: StageSetting) -> Iterator[str]:
     if tools and setting.table.startswith("stages."):
-        names = ", ".join(json.dumps(name) for name in tools)
-        yield f"Add {names} to {setting.place(f'{setting.table}.tools')}."
+        key = f"{setting.table}.tools"
+        unsaid = setting.unsaid.get(key, ())
+        names = ", ".join(json.dumps(name) for name in dict.fromkeys((*unsaid, *tools)))
+        if unsaid:
+            yield f"Set {setting.place(key)}, which replaces the default:"
+            yield f"    {key} = [{names}]"
+        else:
+            yield f"Add {names} to {setting.place(key)}."
 
 
 def _set(pieces: Pieces, setting: StageSetting) -> Iterator[str]:
@@ -189,7 +206,8 @@ def _unset(names: Iterable[str], setting: StageSetting) -> Iterator[str]:
     if names and setting.table.startswith("stages."):
         keys = f"{setting.table}.env and {setting.table}.pass-env"
         yield (
-            f"Remove {', '.join(names)} from {keys} in {setting.recipe}; a stage gets no other variables of your shell."
+            f"Remove {', '.join(names)} from {keys} in {setting.recipe}; a stage gets no other variables from your "
+            f"shell."
         )
 
 
@@ -207,15 +225,15 @@ def address_in(lines: Iterable[str]) -> str:
 def no_network(setting: StageSetting, address: str) -> tuple[str, str, str]:
     """Title, cause and fix where something is downloaded in a stage that is cut off."""
     what = "test" if setting.is_test else "build"
-    wanted = f" It asked for {address}." if address else ""
+    wanted = f" The {what} tried to access {address}." if address else ""
     cause = (
-        "Axletree runs every stage without a network, so that the result depends on the recipe and its locks only; "
-        f"no setting of this machine changes that.{wanted}"
+        "Axletree runs every stage without a network, so that the result depends only on the recipe and its locks; "
+        f"no setting on this machine changes that.{wanted}"
     )
     if setting.is_test:
         fix = (
             f"Keep the file next to the recipe and list it in {setting.place(f'{setting.table}.files')}, "
-            "or leave out the test that downloads."
+            "or leave out the test that downloads it."
         )
     else:
         switch = f"{setting.table or 'stages.NAME'}.{'options' if setting.action == 'compile' else 'env'}"
@@ -223,26 +241,27 @@ def no_network(setting: StageSetting, address: str) -> tuple[str, str, str]:
         fix = (
             "Build with the system's copy of the library if the project can: install its development package and set "
             f"the project's switch (such as USE_SYSTEM_NAME) in {setting.place(switch)}.\n"
-            "Or make the files a part of the source: `submodules = true` in [source] if they are a git submodule, a "
-            "copy in the folder of a `path` source, or a patch that adds them. Then name the folder to the project; "
-            f"for CMake's FetchContent:\n{fix_in_stage(folder, setting)}"
+            "Or make the files part of the source: with `submodules = true` in [source] if they are a git submodule, "
+            "with a copy in the folder of a `path` source, or with a patch. Then set the project's option for that "
+            f"folder; for CMake's FetchContent:\n{fix_in_stage(folder, setting)}"
         )
-    return f"The {what} downloads something, and stages have no network", cause, fix
+    return f"The {what} downloads something, but stages have no network", cause, fix
 
 
 def cpu_variant(setting: StageSetting) -> tuple[str, str]:
     """Cause and fix where a project looks for a GPU toolkit in a variant without a GPU."""
     cause = (
         f'This variant is for gpu = "{setting.gpu}", so it needs no toolkit. The project builds its GPU code anyway: a '
-        "switch of its own asks for it, or it found an nvcc or hipcc in a folder of the system, which stages see even "
-        "if `tools` does not name it."
+        "switch of its own requests it, or the project found nvcc or hipcc in a system folder, which stages see even "
+        "if "
+        "`tools` does not list it."
     )
     key = f"{setting.table}.env" if setting.table.startswith("stages.") else "env"
     fix = (
-        "Switch the GPU code off; the project's setup.py or CMakeLists.txt has the name of the switch "
+        "Turn the GPU code off. The name of the switch is in the project's setup.py or CMakeLists.txt "
         f"(FORCE_CUDA, USE_CUDA, WITH_CUDA). Set {setting.place(key)}:\n"
         f'    {key} = {{ FORCE_CUDA = "0", USE_CUDA = "0" }}\n'
-        "If it has no switch and asks for nvcc only, change that line of setup.py by a patch, or with sed in "
+        "If it has no switch and only checks for nvcc, change that line of setup.py with a patch, or with sed in "
         f"{setting.table or 'the stage'}.commands."
     )
     return cause, fix

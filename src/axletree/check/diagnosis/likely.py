@@ -53,6 +53,16 @@ def is_loud(line: str) -> bool:
     return _LOUD.search(line) is not None and not is_forgiven([line])
 
 
+def most_telling(lines: Iterable[str]) -> str | None:
+    """The line that most likely names an error, the first of equals; ``None`` where none speaks of one."""
+    return max(filter(_weight, lines), key=_weight, default=None)
+
+
+def _weight(line: str) -> int:
+    """How likely a line names an error; 0 where it does not, or only passes one on."""
+    return 0 if is_wrapper(line) else next((weight for weight, word in _WORDS if word.search(line)), 0)
+
+
 def likely_lines(
     telling: Iterable[tuple[int, str]], tail: Iterable[tuple[int, str]], *, failed_at: int | None
 ) -> Sequence[tuple[int, str]]:
@@ -66,7 +76,7 @@ def likely_lines(
     lines = dict([*tail, *telling])
     scored: list[tuple[int, int, int, str]] = []
     for number, text in lines.items():
-        weight = 0 if is_wrapper(text) else next((weight for weight, word in _WORDS if word.search(text)), 0)
+        weight = _weight(text)
         if not weight:
             continue
         # What stands before the first failure, and near it, is what failed.

@@ -50,7 +50,6 @@ _PREFIXES = (
     rb"##\[(?:error|warning|debug|command|section)\]",  # Azure, GitHub
 )
 _PREFIX = re.compile(rb"(?m)^(?:" + rb"|".join(_PREFIXES) + rb")++")
-_STARTS = (b"T", b":", b"\n#", b"\n[", b"\xe2\x94\x82")
 _ONCE = re.compile(rb"(?m)^(?:" + rb"|".join(_PREFIXES) + rb")")
 
 

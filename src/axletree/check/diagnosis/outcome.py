@@ -117,7 +117,7 @@ _LISTED = expression(r"^\S+ -> \S+ \[?skipped\b")
 
 
 class Statement(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tool said of how something ended."""
+    """A tool's message about how something ended."""
 
     line: int
     failed: bool
@@ -129,7 +129,7 @@ class LogOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
     ending: Ending
     said: Statement | None
-    """The statement that decides."""
+    """The line that shows how the log ends."""
     lines: int
     """Lines of the log."""
 

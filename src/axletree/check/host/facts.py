@@ -21,12 +21,12 @@ _HINT = "create the file with `axletree facts --json > host.json`"
 
 
 class HostFacts(FactGroup, frozen=True, kw_only=True, omit_defaults=False):
-    """What is known of a host: report of ``facts``. Every group may be left out, as every fact may."""
+    """The facts of a host: report of ``facts``. Groups and facts may be missing."""
 
     taken: str | None = None
-    """Day and time (UTC, ISO 8601)."""
+    """Date and time (UTC, ISO 8601)."""
     axletree: str | None = None
-    """Version of Axletree that took them."""
+    """Version of Axletree that collected them."""
     system: System = System()
     cpu: Cpu = Cpu()
     memory: Memory = Memory()
@@ -69,16 +69,16 @@ def decode_facts(data: bytes, *, file: str) -> HostFacts:
     try:
         read = msgspec.json.decode(data, type=_Read)
         if read.command != "facts":
-            message = f"is a report from `axletree {read.command}`, not host facts"
+            message = f"the file is a report from `axletree {read.command}`, not host facts"
         elif read.schema is not None and (problem := format_problem(read.schema, SCHEMA, file=file, remake=_HINT)):
             raise UsageError(problem)
         elif read.result is None and read.system is None and read.schema is None:
-            message = "does not contain host facts"
+            message = "the file does not contain host facts"
         else:
             if read.result is not None:
                 return msgspec.convert(read.result, HostFacts)
             return msgspec.json.decode(data, type=HostFacts)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         reason = error if data.lstrip().startswith(b"{") else "it is not a JSON object"
-        message = f"does not contain host facts: {reason}"
+        message = f"the file does not contain host facts: {reason}"
     raise UsageError(Problem(file=file, message=message, hint=_HINT))

@@ -16,33 +16,33 @@ class FactGroup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """
 
     sources: dict[str, str] = {}
-    """Field -> where its value came from (a file, a command, a variable), or why it is not known."""
+    """Field -> source of its value (a file, a command, a variable), or why it is not known."""
 
 
 class HostLibrary(FactGroup, frozen=True, kw_only=True):
-    """A shared library that lies on the host."""
+    """A shared library of the host."""
 
     name: str
-    """What it is, without ``lib`` and versions: ``cudnn``, ``mkl_rt``, ``gomp``, ``stdc++``."""
+    """Its name without ``lib`` and versions: ``cudnn``, ``mkl_rt``, ``gomp``, ``stdc++``."""
     path: str
-    """As it is found, links not followed."""
+    """Its path, with links not followed."""
     real: str | None = None
-    """The file behind links."""
+    """The file that links lead to."""
     soname: str | None = None
     version: str | None = None
-    """The most exact that its file's name, or its header, tells."""
+    """The most precise version in its file name or header."""
     origin: str | None = None
-    """What brings it there: ``loader cache``, ``LD_LIBRARY_PATH``, ``conda``, ``wheel``, ``cuda toolkit``, ``rocm``."""
+    """What provides it: ``loader cache``, ``LD_LIBRARY_PATH``, ``conda``, ``wheel``, ``cuda toolkit``, ``rocm``."""
 
 
 class HostTool(FactGroup, frozen=True, kw_only=True):
     """A program."""
 
     name: str
-    """As it is called: ``cmake``."""
+    """Its name: ``cmake``."""
     path: str
-    """As found on PATH, links not followed."""
+    """Its path on PATH, with links not followed."""
     version: str | None = None
-    """``3.25.1``: numbers alone. ``None`` where it does not start; the source says why."""
+    """``3.25.1``: only the numbers. ``None`` if it does not start; the source gives the reason."""
     release: str | None = None
-    """The line in which it tells its version."""
+    """The line with its version."""

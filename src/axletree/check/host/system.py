@@ -6,14 +6,14 @@ from axletree.check.host.part import FactGroup
 
 
 class Limit(FactGroup, frozen=True, kw_only=True):
-    """A resource limit of this process; :data:`~axletree.check.host.part.UNLIMITED` where there is none."""
+    """A resource limit of this process; ``UNLIMITED`` without a limit."""
 
     soft: int
     hard: int
 
 
 class System(FactGroup, frozen=True, kw_only=True):
-    """Kernel, distribution, C library, and what kind of machine it is."""
+    """Kernel, distribution, C library, and the kind of machine."""
 
     machine: str | None = None
     """``x86_64``, ``aarch64``."""
@@ -35,17 +35,18 @@ class System(FactGroup, frozen=True, kw_only=True):
     root: bool | None = None
     """Whether the user is the superuser."""
     sys_writable: bool | None = None
-    """Whether the superuser may write below ``/sys``; containers mount it read-only."""
+    """Whether the superuser may write to ``/sys``; containers mount it read-only."""
     namespaces: bool | None = None
-    """Whether this process may make user and PID namespaces, which stages are confined with."""
+    """Whether this process may create user and PID namespaces, which confine stages."""
     locale: str | None = None
-    """What decides the character set: the first of ``LC_ALL``, ``LC_CTYPE``, ``LANG`` that is set; ``C`` without."""
+    """The setting of the character set: the first of ``LC_ALL``, ``LC_CTYPE``, ``LANG`` that is set; ``C`` without
+    one."""
     charmap: str | None = None
-    """``UTF-8`` or ``ANSI_X3.4-1968``: what ``locale charmap`` says programs take text as."""
+    """``UTF-8`` or ``ANSI_X3.4-1968``: the output of ``locale charmap``."""
     utf8_locale: str | None = None
-    """A UTF-8 locale that exists here, ``C.UTF-8`` first; ``none`` where there is none."""
+    """An existing UTF-8 locale, ``C.UTF-8`` first; ``none`` if there is none."""
     clock_skew: float | None = None
-    """Seconds by which a new file's time is ahead of the clock: on network disks it makes ninja build forever."""
+    """Seconds that the time of a new file is ahead of the clock; on network disks, this makes ninja build forever."""
     open_files: Limit | None = None
     processes: Limit | None = None
     stack: Limit | None = None
@@ -55,7 +56,7 @@ class System(FactGroup, frozen=True, kw_only=True):
 
 
 class Cpu(FactGroup, frozen=True, kw_only=True):
-    """The processor, and how much of it a build may use."""
+    """The processor, and the cores that a build may use."""
 
     model: str | None = None
     vendor: str | None = None
@@ -65,46 +66,46 @@ class Cpu(FactGroup, frozen=True, kw_only=True):
     affinity: int | None = None
     """Those that this process may run on."""
     quota: float | None = None
-    """Cores' worth of time that the tightest control group above us allows; ``UNLIMITED`` as a float without one."""
+    """Number of cores that the tightest control group allows; ``UNLIMITED`` as a float without a limit."""
     cores: int | None = None
-    """What a build may use: the least of the two, at least 1."""
+    """Cores that a build may use: the minimum of the two, at least 1."""
     threads_per_core: int | None = None
     numa_nodes: int | None = None
     flags: tuple[str, ...] | None = None
     """Instruction sets that PyTorch's kernels, oneDNN and compilers' sanity checks look at."""
     level: str | None = None
-    """``x86-64-v3``: the highest of the psABI's levels that all flags fit; ``None`` on other machines."""
+    """``x86-64-v3``: the highest level of the psABI that all flags support; ``None`` on other machines."""
 
 
 class Cgroup(FactGroup, frozen=True, kw_only=True):
-    """Control groups: which version rules memory, and what this process may do. Tried, not guessed from a version."""
+    """Control groups: the version that limits memory, and what this process may do, as tested."""
 
     version: str | None = None
     """``1``, ``2``, ``hybrid`` (both mounted), ``none``."""
     memory_controller: str | None = None
-    """Version of the hierarchy that memory is limited in: ``1`` or ``2``; ``none``."""
+    """Version of the hierarchy that limits memory: ``1`` or ``2``; ``none``."""
     may_create: bool | None = None
-    """A group could be made below ours."""
+    """Whether a group can be created below the current one."""
     may_limit_memory: bool | None = None
-    """A memory limit could be set on that group and read back."""
+    """Whether a memory limit can be set on that group and read back."""
     may_kill: bool | None = None
-    """The group had ``cgroup.kill`` (version 2, Linux 5.14)."""
+    """Whether the group has ``cgroup.kill`` (version 2, Linux 5.14)."""
     may_freeze: bool | None = None
-    """The group had ``cgroup.freeze`` or a freezer."""
+    """Whether the group has ``cgroup.freeze`` or a freezer."""
 
 
 class Memory(FactGroup, frozen=True, kw_only=True):
-    """Memory, its limits, and the signs of its shortage."""
+    """Memory, its limits, and signs of shortage."""
 
     total: int | None = None
     available: int | None = None
-    """Without swap, for this process: also within the limits of control groups."""
+    """Available memory without swap, within the limits of control groups."""
     swap_total: int | None = None
     swap_free: int | None = None
     limit: int | None = None
-    """The tightest memory limit of the control groups above us; ``UNLIMITED`` without one."""
+    """The tightest memory limit of the control groups; ``UNLIMITED`` without a limit."""
     limit_used: int | None = None
-    """Of that group, without caches that the kernel drops."""
+    """Memory use of that group, without caches that the kernel can drop."""
     limit_left: int | None = None
     swap_limit: int | None = None
     """Swap beyond memory that the control groups allow; 0 forbids it, ``UNLIMITED`` without a limit."""
@@ -113,16 +114,16 @@ class Memory(FactGroup, frozen=True, kw_only=True):
     overcommit: int | None = None
     """``vm.overcommit_memory``: with 2 large maps fail although memory is free."""
     pressure_some: float | None = None
-    """PSI: share of the last ten seconds (%) in which some process waited for memory."""
+    """PSI: share of the last ten seconds (%) during which a process waited for memory."""
     pressure_trigger: bool | None = None
-    """Whether a PSI trigger could be set on ``/proc/pressure/memory``."""
+    """Whether a PSI trigger can be set on ``/proc/pressure/memory``."""
     oom_kills: int | None = None
-    """Processes that the kernel killed for memory: in our control group, else since boot."""
+    """Processes that the kernel killed because memory ran out: in this control group, or since boot."""
     cgroup: Cgroup | None = None
 
 
 class Disk(FactGroup, frozen=True, kw_only=True):
-    """A file system that matters, and what it can do, tried in the folders named."""
+    """A file system that builds use, and its features, as tested in the named folders."""
 
     uses: dict[str, str]
     """``home``, ``tmp``, ``store``, ``cwd`` -> the folder."""
@@ -132,13 +133,13 @@ class Disk(FactGroup, frozen=True, kw_only=True):
     network: bool | None = None
     size: int | None = None
     free: int | None = None
-    """For this user: quotas of the file system's reserve counted."""
+    """For this user, without the reserve of the file system."""
     inodes: int | None = None
-    """``UNLIMITED`` where the file system makes them as needed."""
+    """``UNLIMITED`` if the file system creates them as needed."""
     inodes_free: int | None = None
     read_only: bool | None = None
     noexec: bool | None = None
-    """Whether the mount forbids programs; ``executable`` says what happened."""
+    """Whether the mount forbids programs; ``executable`` is the result of the test."""
     writable: bool | None = None
     executable: bool | None = None
     hardlinks: bool | None = None

@@ -17,35 +17,35 @@ class Runtime(FactGroup, frozen=True, kw_only=True):
 
 
 class Compiler(HostTool, frozen=True, kw_only=True):
-    """A compiler, and what it does when nothing is said: asked, not assumed."""
+    """A compiler and its defaults, as tested."""
 
     kind: str
     """``gcc``, ``clang``, ``nvcc``, ``hipcc``."""
     language: str
     """``c``, ``c++``, ``cuda``, ``hip``."""
     real: str | None = None
-    """The program behind links."""
+    """The program that links lead to."""
     wrapper: str | None = None
-    """``ccache`` and the like, where the name leads to one."""
+    """``ccache`` or similar, if the name leads to one."""
     origin: str | None = None
     """``PATH``, or the variable or folder that names it: ``CC``, ``CUDAHOSTCXX``, ``/usr/local/cuda``."""
     target: str | None = None
     """``x86_64-linux-gnu``."""
     sysroot: str | None = None
-    """``/`` where it has none of its own."""
+    """Its sysroot; ``/`` if it has none of its own."""
     includes: tuple[str, ...] | None = None
-    """Folders that ``#include <...>`` looks in, in order, with what variables add."""
+    """Folders that ``#include <...>`` searches, in order, including those from variables."""
     libraries: tuple[str, ...] | None = None
-    """Folders that the linker is given, in order."""
+    """Folders that the linker searches, in order."""
     standards: tuple[str, ...] | None = None
-    """The language standards that it accepts, of ``c++17``, ``c++20``, ``c++23``."""
+    """The language standards that it accepts, out of ``c++17``, ``c++20``, ``c++23``."""
     linker: str | None = None
     """The linker that it runs."""
     assembler: str | None = None
     runtime: Runtime | None = None
     """The libstdc++ that it links."""
     works: bool | None = None
-    """Whether it compiled and linked a small program, which ran (GPU code: which compiled)."""
+    """Whether it compiled and linked a small program, and the program ran (for GPU code: whether it compiled)."""
     openmp: bool | None = None
     """Whether it did so with ``-fopenmp``."""
     host_compiler: str | None = None
@@ -60,21 +60,21 @@ class BuildTool(HostTool, frozen=True, kw_only=True):
     """cmake, ninja or make."""
 
     jobserver_fifo: bool | None = None
-    """Took tokens from a FIFO job server; false where it ignores it or stops with an error."""
+    """Whether it uses tokens of a FIFO job server; false if it ignores the server or stops with an error."""
     jobserver_pipe: bool | None = None
-    """The same of a pipe."""
+    """The same for a pipe."""
 
 
 class Toolchain(FactGroup, frozen=True, kw_only=True):
-    """Everything that compiles and links."""
+    """Compilers, linkers and build tools."""
 
     compilers: tuple[Compiler, ...] | None = None
-    """In the order in which builds find them: those of ``CC``, ``CXX``, then PATH."""
+    """In the order in which builds find them: from ``CC``, ``CXX``, then PATH."""
     linkers: tuple[HostTool, ...] | None = None
     """``ld``, ``ld.bfd``, ``ld.gold``, ``ld.lld``, ``mold``."""
     build_tools: tuple[BuildTool, ...] | None = None
-    """``cmake``, ``ninja``, ``make``: those first on PATH."""
+    """``cmake``, ``ninja``, ``make``: the first of each on PATH."""
     tools: tuple[HostTool, ...] | None = None
     """Binutils, ``patchelf``, ``ccache``, ``sccache``, ``pkg-config``, ``perl``, ``git-lfs`` and others."""
     runtime: Runtime | None = None
-    """The libstdc++ that the loader takes for a program without a search path of its own."""
+    """The libstdc++ that the loader uses for a program without a search path of its own."""

@@ -6,11 +6,11 @@ from axletree.check.host.part import FactGroup
 
 
 class Variable(FactGroup, frozen=True, kw_only=True):
-    """A variable that is set."""
+    """An environment variable."""
 
     name: str
     value: str
-    """``****`` where it looks like a secret; addresses have no credentials."""
+    """``****`` if it looks like a secret; credentials are removed from addresses."""
     group: str
-    """What it reaches: ``compiler``, ``cmake``, ``pytorch``, ``cuda``, ``rocm``, ``loader``, ``python``, ``threads``,
-    ``jobs``, ``cache``, ``locale``, ``runtime``."""
+    """What it affects: ``compiler``, ``cmake``, ``pytorch``, ``cuda``, ``rocm``, ``loader``, ``python``,
+    ``threads``, ``jobs``, ``cache``, ``locale``, ``runtime``."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from axletree.check.engine import Case, Found, Rule
+from axletree.check.engine import Found, Rule, fires, silent
 from axletree.core.errors import Problem
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
 
 def _refused(refusal: Refusal) -> Iterator[Found]:
     for problem in refusal.problems:
-        yield Found(where=problem.key or refusal.file, message=problem.message, fix=problem.hint)
+        yield Found(problem.key or refusal.file, problem.message, fix=problem.hint)
 
 
 _FILE = "demo-1.0-py3-none-any.whl"
@@ -33,33 +33,38 @@ ARCHIVE_RULES: tuple[Rule[Refusal], ...] = (
         id="archive/refused",
         severity="error",
         title="The archive is damaged, ambiguous or unsafe",
-        why="Two programs could interpret it differently, or unpacking it could write outside its folder, fill the "
-        "disk or produce content other than what was checked. The audit rejects paths that leave the folder, "
+        why="Two programs could interpret the archive differently, or unpacking it could write outside its folder, "
+        "fill "
+        "the disk or produce content that differs from what was checked. The audit rejects paths that leave the "
+        "folder, "
         "symbolic links, duplicate member names, overlapping members, incorrect sizes and CRCs, bytes before "
         "or after the archive, encryption, and compression methods other than stored and deflated. It then "
-        "trusts nothing in the archive.",
-        fix="download the file again, or rebuild it with a tool that writes standard archives",
+        "ignores the content of the archive.",
+        fix="download the file again, or rebuild it with `python -m build` or `axletree pack`",
         check=_refused,
         cases=lambda: (
-            Case(
-                title="a member whose path leads outside the folder",
-                facts=Refusal(
+            fires(
+                "a member whose path leads outside the folder",
+                Refusal(
                     file=_FILE,
                     problems=(
-                        Problem(file=_FILE, key="../../etc/profile", message=("its path leads outside the folder")),
+                        Problem(file=_FILE, key="../../etc/profile", message="the path leads outside the folder"),
                     ),
                 ),
-                fires=True,
             ),
-            Case(
-                title="a truncated archive",
-                facts=Refusal(
+            fires(
+                "a truncated archive",
+                Refusal(
                     file=_FILE,
-                    problems=(Problem(file=_FILE, message=("truncated: it has no end-of-central-directory record")),),
+                    problems=(
+                        Problem(
+                            file=_FILE,
+                            message="the file is truncated: the end-of-central-directory record is missing",
+                        ),
+                    ),
                 ),
-                fires=True,
             ),
-            Case(title="a readable archive", facts=Refusal(file=_FILE), fires=False),
+            silent("a readable archive", Refusal(file=_FILE)),
         ),
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from axletree.backends.link_size import REACH, GpuArch, LinkEstimate
-from axletree.check.engine import Case, Found, Rule
+from axletree.check.engine import Found, Rule, fires, silent
 from axletree.core.units import format_bytes
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ def _too_large(facts: LinkEstimate) -> Iterator[Found]:
     )
     largest = sorted(facts.by_arch.items(), key=lambda item: -item[1])
     yield Found(
-        where=facts.library,
-        message=message,
+        facts.library,
+        message,
         evidence=(
             f"compression mode {facts.mode}, CUDA {facts.cuda}; sizes estimated from {facts.basis}",
             *(f"{arch}: about {format_bytes(size)}" for arch, size in largest),
@@ -56,7 +56,8 @@ def _fix(facts: LinkEstimate, largest: list[tuple[str, int]]) -> str:
     if any(arch.ptx for arch in facts.archs):
         ways.append("remove +PTX from TORCH_CUDA_ARCH_LIST")
     ways.append(
-        "use a linker script that places .nv_fatbin after .bss, or BUILD_SPLIT_CUDA if the source still supports it"
+        "link with a script that places .nv_fatbin after .bss, or set BUILD_SPLIT_CUDA=1 if the source "
+        "still supports it"
     )
     ways.append("compile host code with -mcmodel=medium, which makes it somewhat slower")
     return "\n".join(ways)
@@ -82,20 +83,14 @@ BUILD_RULES: tuple[Rule[LinkEstimate], ...] = (
         id="build/link-size",
         severity="warning",
         title="The CUDA library may become too large to link",
-        why=(
-            "GPU code is placed between the program's code and its data, and code can address only 2 GiB. Beyond "
-            "that, linking fails with `relocation truncated to fit` after everything has been compiled."
-        ),
+        why="GPU code is placed between the program's code and its data, and code can address only 2 GiB. Beyond "
+        "that, linking fails with `relocation truncated to fit` after everything has been compiled.",
         fix="build for fewer architectures, or compress the GPU code more",
         check=_too_large,
         cases=lambda: (
-            Case(
-                title="uncompressed code for two architectures",
-                facts=_sample("none", 4 << 30, 6 << 30, 70, 80),
-                fires=True,
-            ),
-            Case(title="a library that may be too large", facts=_sample("speed", 1 << 30, 3 << 30, 80, 90), fires=True),
-            Case(title="a library half the maximum size", facts=_sample("size", 1 << 28, 1 << 30, 80, 90), fires=False),
+            fires("uncompressed code for two architectures", _sample("none", 4 << 30, 6 << 30, 70, 80)),
+            fires("a library that may be too large", _sample("speed", 1 << 30, 3 << 30, 80, 90)),
+            silent("a library at half the maximum size", _sample("size", 1 << 28, 1 << 30, 80, 90)),
         ),
     ),
 )

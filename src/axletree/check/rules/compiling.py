@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.buildsystem.ccache import CacheUse, describe
-from axletree.check.engine import Case, Found, Rule
+from axletree.check.engine import Found, Rule, fires, silent
+from axletree.core.units import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,9 +29,11 @@ def _refused(facts: Compiling) -> Iterator[Found]:
         return
     count = sum(map(len, refused.values()))
     yield Found(
-        where=facts.stage,
-        message=f"the compiler cache did not handle {count:,} compilation{'s' if count > 1 else ''} of GPU code; "
-        f"ccache reports: {describe(refused)}",
+        facts.stage,
+        (
+            f"{plural(count, 'compilation')} of GPU code bypassed the compiler cache; "
+            f"ccache reports: {describe(refused)}"
+        ),
         evidence=tuple(f"{why}: {file}" for why, files in sorted(refused.items()) for file in files[:3]),
     )
 
@@ -41,8 +44,7 @@ def _cold(facts: Compiling) -> Iterator[Found]:
         return
     why = f"; ccache reports: {describe(use.refused)}" if use.refused else "; ccache gives no reason"
     yield Found(
-        where=facts.stage,
-        message=f"the compiler cache had {use.misses:,} misses and no hits, although {facts.expected}{why}",
+        facts.stage, f"the compiler cache had {use.misses:,} misses and no hits, although {facts.expected}{why}"
     )
 
 
@@ -54,56 +56,47 @@ COMPILING_RULES: tuple[Rule[Compiling], ...] = (
         severity="warning",
         title="Compilations of GPU code bypass the compiler cache",
         why="Compiling CUDA code takes hours, and each build in a new folder or store repeats all of it.",
-        fix="remove the option from repeated builds (--keep and --save-temps are for debugging, and -arch=native "
-        "depends on the machine), and compile and link in separate steps",
+        fix=(
+            "remove the compiler option that ccache reports, such as --keep, --save-temps or -arch=native; if "
+            "it reports linking, compile and link in separate steps"
+        ),
         check=_refused,
         cases=lambda: (
-            Case(
-                title="an option that ccache does not support",
-                facts=Compiling(
+            fires(
+                "an option that ccache does not support",
+                Compiling(
                     stage="lib", use=CacheUse(misses=1, refused={"unsupported compiler option": ("a.cu", "b.cu")})
                 ),
-                fires=True,
             ),
-            Case(
-                title="a C++ file",
-                facts=Compiling(stage="lib", use=CacheUse(misses=1, refused={"multiple source files": ("",)})),
-                fires=False,
+            silent(
+                "a C++ file", Compiling(stage="lib", use=CacheUse(misses=1, refused={"multiple source files": ("",)}))
             ),
-            Case(title="all compilations cached", facts=_USUAL, fires=False),
+            silent("all compilations cached", _USUAL),
         ),
     ),
     Rule(
         id="build/compiler-cache-cold",
         severity="warning",
         title="The compiler cache had no hits when it should have",
-        why=(
-            "Files that were compiled before are compiled again, so a build that was killed or moved to a new "
-            "folder takes hours instead of minutes."
-        ),
-        fix=(
-            "let ccache report the reason: run `axletree shell STAGE`, then set `CCACHE_LOGFILE=log` for the "
-            "compile command"
-        ),
+        why="Files that were compiled before are compiled again, so a build that was killed or moved to a new "
+        "folder takes hours instead of minutes.",
+        fix='to see the reason, set env = { CCACHE_LOGFILE = "/tmp/ccache.log" } for the stage, build again, and read '
+        "that file",
         check=_cold,
         cases=lambda: (
-            Case(
-                title="a build after a killed attempt",
-                facts=Compiling(stage="lib", use=CacheUse(misses=4), expected="the killed attempt filled it"),
-                fires=True,
+            fires(
+                "a build after a killed attempt",
+                Compiling(stage="lib", use=CacheUse(misses=4), expected="the killed attempt filled it"),
             ),
-            Case(
-                title="a build after a killed attempt, with every compilation refused",
-                facts=Compiling(
+            fires(
+                "a build after a killed attempt, in which ccache refused every compilation",
+                Compiling(
                     stage="lib", use=CacheUse(refused={"disabled": ("a.c",)}), expected="the killed attempt filled it"
                 ),
-                fires=True,
             ),
-            Case(title="a first build", facts=Compiling(stage="lib", use=CacheUse(misses=4)), fires=False),
-            Case(
-                title="hits",
-                facts=Compiling(stage="lib", use=CacheUse(hits=1, misses=4), expected="the killed attempt filled it"),
-                fires=False,
+            silent("a first build", Compiling(stage="lib", use=CacheUse(misses=4))),
+            silent(
+                "hits", Compiling(stage="lib", use=CacheUse(hits=1, misses=4), expected="the killed attempt filled it")
             ),
         ),
     ),

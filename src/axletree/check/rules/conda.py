@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from axletree.check.engine import Case, Found, Rule, listing
+from axletree.check.engine import Found, Rule, fires, listing, silent
 from axletree.package.conda.check import CondaIssue, Kind, check_conda
 from axletree.package.conda.info import IndexJson, PathEntry
 from axletree.package.conda.reader import CondaFacts, CondaMember
@@ -35,9 +35,9 @@ def _found(checked: CheckedConda, *, kinds: tuple[Kind, ...]) -> Iterator[Found]
     if issues:
         first = issues[0]
         others = len(issues) - 1
-        more = f", and {others} more" if others else ""
+        more = f"; {others} more file{'s have' if others > 1 else ' has'} a similar problem" if others else ""
         lines = listing([f"{issue.path}: {issue.detail}" if issue.path else issue.detail for issue in issues])
-        yield Found(where=first.path or first.package, message=f"{first.detail}{more}", evidence=lines)
+        yield Found(first.path or first.package, f"{first.detail}{more}", evidence=lines)
 
 
 _DATA = b"x = 1\n"
@@ -85,13 +85,9 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
         fix="rebuild the package with a tool that writes format 2 packages (CEP 34)",
         check=partial(_found, kinds=("unreadable",)),
         cases=lambda: (
-            Case(title="no `info/paths.json`", facts=_sample(paths=None), fires=True),
-            Case(
-                title="an `index.json` that is not valid JSON",
-                facts=_sample(unreadable=("info/index.json: not valid JSON",)),
-                fires=True,
-            ),
-            Case(title="both files present", facts=_sample(), fires=False),
+            fires("no `info/paths.json`", _sample(paths=None)),
+            fires("an `index.json` that is not valid JSON", _sample(unreadable=("info/index.json: not valid JSON",))),
+            silent("both files present", _sample()),
         ),
     ),
     Rule(
@@ -103,8 +99,8 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
         fix="rename the file to NAME-VERSION-BUILD.conda, using the values in `info/index.json`",
         check=partial(_found, kinds=("name",)),
         cases=lambda: (
-            Case(title="a different version in the metadata", facts=_sample(version="1.1"), fires=True),
-            Case(title="the same version", facts=_sample(), fires=False),
+            fires("a different version in the metadata", _sample(version="1.1")),
+            silent("the same version", _sample()),
         ),
     ),
     Rule(
@@ -113,59 +109,49 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
         title="A path is outside the prefix",
         why="Installing the package could create or replace any of the user's files. Absolute paths, `..` and "
         "paths below one of the package's symbolic links all make this possible.",
-        fix="do not install it; download it again from its original source",
+        fix="do not install the package; download it again from its original source",
         check=partial(_found, kinds=("unsafe",)),
         cases=lambda: (
-            Case(title="`../x`", facts=_sample((_member("../x"),), (_line("../x"),)), fires=True),
-            Case(title="a file below the prefix", facts=_sample((_member("bin/x"),), (_line("bin/x"),)), fires=False),
+            fires("`../x`", _sample((_member("../x"),), (_line("../x"),))),
+            silent("a file below the prefix", _sample((_member("bin/x"),), (_line("bin/x"),))),
         ),
     ),
     Rule(
         id="conda/link",
         severity="error",
         title="A link leaves the package's prefix or points to a missing file",
-        why=(
-            "An absolute symbolic link, or one that leaves the prefix, points to a different file on each machine "
-            "or to no file at all; a hard link to a missing file cannot be unpacked."
-        ),
+        why="An absolute symbolic link, or one that leaves the prefix, points to a different file on each machine "
+        "or to no file at all; a hard link to a missing file cannot be unpacked.",
         fix="use relative links to files in the prefix",
         check=partial(_found, kinds=("link",)),
         cases=lambda: (
-            Case(
-                title="an absolute link",
-                facts=_sample(
+            fires(
+                "an absolute link",
+                _sample(
                     (_member("lib/x", kind="link", target="/usr/lib/x", sha256=""),),
                     (_line("lib/x", path_type="softlink", sha256=None, size_in_bytes=None),),
                 ),
-                fires=True,
             ),
-            Case(
-                title="a relative link",
-                facts=_sample(
+            silent(
+                "a relative link",
+                _sample(
                     (_member("lib/x", kind="link", target="x.1", sha256=""),),
                     (_line("lib/x", path_type="softlink", sha256=None, size_in_bytes=None),),
                 ),
-                fires=False,
             ),
         ),
     ),
     Rule(
         id="conda/path-twice",
         severity="error",
-        title="A path occurs twice",
-        why=(
-            "Which of the two files is installed depends on the installer, and the recorded hash matches at most "
-            "one of them."
-        ),
+        title="The package contains a path twice",
+        why="Which of the two files is installed depends on the installer, and the recorded hash matches at most "
+        "one of them.",
         fix="add each file to the package only once",
         check=partial(_found, kinds=("twice",)),
         cases=lambda: (
-            Case(
-                title="two entries for one path",
-                facts=_sample((_member("bin/x"),), (_line("bin/x"),) * 2),
-                fires=True,
-            ),
-            Case(title="one entry for each path", facts=_sample(), fires=False),
+            fires("two entries for one path", _sample((_member("bin/x"),), (_line("bin/x"),) * 2)),
+            silent("one entry for each path", _sample()),
         ),
     ),
     Rule(
@@ -176,15 +162,13 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
         fix="rename one of the files",
         check=partial(_found, kinds=("case",)),
         cases=lambda: (
-            Case(
-                title="`Lib/x` and `lib/x` on Windows",
-                facts=_sample((_member("Lib/x"), _member("lib/x")), (_line("Lib/x"), _line("lib/x")), index=_WINDOWS),
-                fires=True,
+            fires(
+                "`Lib/x` and `lib/x` on Windows",
+                _sample((_member("Lib/x"), _member("lib/x")), (_line("Lib/x"), _line("lib/x")), index=_WINDOWS),
             ),
-            Case(
-                title="the same paths on Linux, where case matters",
-                facts=_sample((_member("Lib/x"), _member("lib/x")), (_line("Lib/x"), _line("lib/x"))),
-                fires=False,
+            silent(
+                "the same paths on Linux, where case matters",
+                _sample((_member("Lib/x"), _member("lib/x")), (_line("Lib/x"), _line("lib/x"))),
             ),
         ),
     ),
@@ -196,24 +180,22 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
         fix="rebuild the package",
         check=partial(_found, kinds=("missing",)),
         cases=lambda: (
-            Case(title="a file that is only listed", facts=_sample((), (_line("bin/x"),)), fires=True),
-            Case(title="a file that is listed and in the archive", facts=_sample(), fires=False),
+            fires("a listed file that is not in the archive", _sample((), (_line("bin/x"),))),
+            silent("a file that is listed and in the archive", _sample()),
         ),
     ),
     Rule(
         id="conda/file-unlisted",
         severity="warning",
         title="A file in the archive is missing from a file list",
-        why=(
-            "Installers use `paths.json`, and older ones use `info/files`. A file in only one of the lists is "
-            "installed for some users only, and is left behind on removal."
-        ),
-        fix="rebuild the package so that both lists match its content",
+        why="Installers use `paths.json`, and older ones use `info/files`. A file in only one of the lists is "
+        "installed for some users only, and is left behind on removal.",
+        fix="rebuild the package, so that info/files and info/paths.json list exactly the files in it",
         check=partial(_found, kinds=("extra", "files")),
         cases=lambda: (
-            Case(title="a file missing from `paths.json`", facts=_sample((_member("bin/x"),)), fires=True),
-            Case(title="a file missing from `info/files`", facts=_sample(files=()), fires=True),
-            Case(title="a file in both lists", facts=_sample(files=(f"{_SITE}/demo.py",)), fires=False),
+            fires("a file missing from `paths.json`", _sample((_member("bin/x"),))),
+            fires("a file missing from `info/files`", _sample(files=())),
+            silent("a file in both lists", _sample(files=(f"{_SITE}/demo.py",))),
         ),
     ),
     Rule(
@@ -222,52 +204,39 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
         title="A file does not match its entry in `paths.json`",
         why="The size, hash or kind differs: either the archive was changed after it was built, or the build tool "
         "recorded incorrect values. Installers that verify files reject it.",
-        fix="do not install it; download it again from its original source, or rebuild it",
+        fix="do not install the package; download it again from its original source, or rebuild it",
         check=partial(_found, kinds=("size", "hash", "type")),
         cases=lambda: (
-            Case(
-                title="a different hash",
-                facts=_sample((_member("bin/x", sha256="0" * 64),), (_line("bin/x"),)),
-                fires=True,
-            ),
-            Case(title="a different size", facts=_sample((_member("bin/x", size=7),), (_line("bin/x"),)), fires=True),
-            Case(
-                title="a file that matches its entry",
-                facts=_sample((_member("bin/x"),), (_line("bin/x"),)),
-                fires=False,
-            ),
+            fires("a different hash", _sample((_member("bin/x", sha256="0" * 64),), (_line("bin/x"),))),
+            fires("a different size", _sample((_member("bin/x", size=7),), (_line("bin/x"),))),
+            silent("a file that matches its entry", _sample((_member("bin/x"),), (_line("bin/x"),))),
         ),
     ),
     Rule(
         id="conda/prefix",
         severity="error",
         title="The build prefix is not replaced, or is replaced incorrectly",
-        why=(
-            "A file that contains its build prefix looks for its data in a folder that exists only on the build "
-            "machine. Replacing the prefix in a binary as if it were text changes the binary's length and breaks "
-            "it."
-        ),
+        why="A file that contains its build prefix looks for its data in a folder that exists only on the build "
+        "machine. Replacing the prefix in a binary as if it were text changes the binary's length and breaks "
+        "it.",
         fix=(
-            "rebuild the package with a tool that detects prefixes in text files and binaries, or make the file "
-            "relocatable"
+            "rebuild the package with rattler-build or conda-build, which detect prefixes, or remove the "
+            "absolute path from the file"
         ),
         check=partial(_found, kinds=("prefix",)),
         cases=lambda: (
-            Case(
-                title="a binary that contains the prefix but is listed as text",
-                facts=_sample(
+            fires(
+                "a binary that contains the prefix but is listed as text",
+                _sample(
                     (_member("bin/x", prefix="binary"),),
                     (_line("bin/x", prefix_placeholder=_PREFIX, file_mode="text"),),
                 ),
-                fires=True,
             ),
-            Case(
-                title="a text file that contains the prefix and is listed as text",
-                facts=_sample(
-                    (_member("bin/x", prefix="text"),),
-                    (_line("bin/x", prefix_placeholder=_PREFIX, file_mode="text"),),
+            silent(
+                "a text file that contains the prefix and is listed as text",
+                _sample(
+                    (_member("bin/x", prefix="text"),), (_line("bin/x", prefix_placeholder=_PREFIX, file_mode="text"),)
                 ),
-                fires=False,
             ),
         ),
     ),
@@ -280,21 +249,19 @@ CONDA_RULES: tuple[Rule[CheckedConda], ...] = (
         fix="compile the files with the Python version that the package is for, in a clean build folder",
         check=partial(_found, kinds=("pyc",)),
         cases=lambda: (
-            Case(
-                title="a Python 3.14 file in a Python 3.11 package",
-                facts=_sample(
+            fires(
+                "a Python 3.14 file in a Python 3.11 package",
+                _sample(
                     (_member(f"{_SITE}/__pycache__/demo.cpython-314.pyc"),),
                     (_line(f"{_SITE}/__pycache__/demo.cpython-314.pyc"),),
                 ),
-                fires=True,
             ),
-            Case(
-                title="a Python 3.11 file in a Python 3.11 package",
-                facts=_sample(
+            silent(
+                "a Python 3.11 file in a Python 3.11 package",
+                _sample(
                     (_member(f"{_SITE}/__pycache__/demo.cpython-311.pyc"),),
                     (_line(f"{_SITE}/__pycache__/demo.cpython-311.pyc"),),
                 ),
-                fires=False,
             ),
         ),
     ),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING
 
-from axletree.check.engine import Case, Found, Rule
+from axletree.check.engine import Found, Rule, fires, silent
+from axletree.core.grouping import grouped
 from axletree.environment.verify import Choice, Origin, Proof, Verified, shadowed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 _SHOWN = 5
 _VARIABLES = frozenset({
@@ -25,9 +26,11 @@ def _headers(facts: Verified) -> Iterator[Found]:
         for entry, choices in _by_entry(wrong).items():
             first = choices[0]
             yield Found(
-                where=f"{proof.compiler}: <{first.name}>",
-                message=f"comes from {entry} ({first.by}), which shadows {_folder(first.expected, first.name)}"
-                f"{_others(choices)}",
+                f"{proof.compiler}: <{first.name}>",
+                (
+                    f"the header comes from {entry} ({first.by}), which shadows "
+                    f"{_folder(first.expected, first.name)}{_others(choices)}"
+                ),
                 evidence=_evidence(choices),
                 fix=_remove(entry, first.by),
             )
@@ -37,15 +40,20 @@ def _moved(facts: Verified) -> Iterator[Found]:
     for proof in facts.proofs:
         for folder in proof.moved:
             wrong = [choice for choice in shadowed(proof.headers) if _folder(choice.expected, choice.name) == folder]
-            message = f"always searches {folder} after other folders, because it is one of the compiler's own"
+            message = (
+                f"the compiler always searches {folder} after other folders, because it is one of the compiler's "
+                "own folders"
+            )
             if wrong:
                 message += f"; <{wrong[0].name}> comes from {_folder(wrong[0].actual, wrong[0].name)}"
             yield Found(
-                where=proof.compiler,
-                message=message,
+                proof.compiler,
+                message,
                 evidence=_evidence(wrong) or tuple(f"{n}. {origin.path}" for n, origin in enumerate(proof.include, 1)),
-                fix="copy that folder under a different name, and put the copy first in the include path; "
-                "`axletree env create` does this if the compiler needs it",
+                fix=(
+                    "run `axletree env create`, which copies the folder under a different name and puts the copy first "
+                    "on the include path"
+                ),
             )
 
 
@@ -55,29 +63,23 @@ def _is_moved(choice: Choice, proof: Proof) -> bool:
 
 def _linked(facts: Verified) -> Iterator[Found]:
     for proof in facts.proofs:
-        for choice in shadowed(proof.linked):
-            entry = posixpath.dirname(choice.actual)
-            yield Found(
-                where=f"{proof.compiler}: {choice.name}",
-                message=(
-                    f"the linker uses {choice.actual}, not {choice.expected}, because {entry} ({choice.by}) comes first"
-                ),
-                evidence=_versions(choice),
-                fix=_remove(entry, choice.by),
-            )
+        yield from _first(proof, proof.linked, "the linker uses")
 
 
 def _loaded(facts: Verified) -> Iterator[Found]:
     for proof in facts.proofs:
-        for choice in shadowed(proof.loaded):
-            entry = posixpath.dirname(choice.actual)
-            what = f"programs built by {proof.compiler} load {choice.actual}, not {choice.expected}"
-            yield Found(
-                where=f"{proof.compiler}: {choice.name}",
-                message=f"{what}, because {entry} ({choice.by}) comes first",
-                evidence=_versions(choice),
-                fix=_remove(entry, choice.by),
-            )
+        yield from _first(proof, proof.loaded, f"programs built by {proof.compiler} load")
+
+
+def _first(proof: Proof, choices: Sequence[Choice], uses: str) -> Iterator[Found]:
+    for choice in shadowed(choices):
+        entry = posixpath.dirname(choice.actual)
+        yield Found(
+            f"{proof.compiler}: {choice.name}",
+            f"{uses} {choice.actual}, not {choice.expected}, because {entry} ({choice.by}) comes first",
+            evidence=_versions(choice),
+            fix=_remove(entry, choice.by),
+        )
 
 
 def _old_libstdcxx(facts: Verified) -> Iterator[Found]:
@@ -88,10 +90,12 @@ def _old_libstdcxx(facts: Verified) -> Iterator[Found]:
                 continue
             seen.add(choice.actual)
             yield Found(
-                where=choice.actual,
-                message=f"provides symbol versions up to {choice.actual_version}, but {choice.expected} provides them "
-                f"up to {choice.expected_version}: programs built against the newer library may not start with "
-                "the older one",
+                choice.actual,
+                (
+                    f"the library provides symbol versions up to {choice.actual_version}, but {choice.expected} "
+                    f"provides them up to {choice.expected_version}: programs built against the newer library may not "
+                    "start with the older one"
+                ),
                 fix=_remove(posixpath.dirname(choice.actual), choice.by),
             )
 
@@ -109,14 +113,11 @@ def _numbers(version: str) -> tuple[int, ...]:
 def _trouble(facts: Verified) -> Iterator[Found]:
     for proof in facts.proofs:
         for words in proof.trouble:
-            yield Found(where=proof.compiler, message=f"a three-line program cannot be built or run: {words}")
+            yield Found(proof.compiler, f"a three-line program cannot be built or run: {words}")
 
 
 def _by_entry(choices: Iterable[Choice]) -> dict[str, list[Choice]]:
-    found: dict[str, list[Choice]] = {}
-    for choice in choices:
-        found.setdefault(_folder(choice.actual, choice.name), []).append(choice)
-    return found
+    return grouped((_folder(choice.actual, choice.name), choice) for choice in choices)
 
 
 def _folder(path: str, name: str) -> str:
@@ -124,7 +125,8 @@ def _folder(path: str, name: str) -> str:
 
 
 def _others(choices: list[Choice]) -> str:
-    return f"; also affected: {len(choices) - 1} more" if len(choices) > 1 else ""
+    more = len(choices) - 1
+    return f"; {more} more header{'s are' if more > 1 else ' is'} also affected" if more else ""
 
 
 def _evidence(choices: Iterable[Choice]) -> tuple[str, ...]:
@@ -140,7 +142,7 @@ def _versions(choice: Choice) -> tuple[str, ...]:
 
 def _remove(entry: str, by: str) -> str:
     if by in _VARIABLES:
-        return f"remove {entry} from {by}:\n$ echo ${by}"
+        return f"remove {entry} from {by}; to print its value:\n$ echo ${by}"
     return f"remove {entry} from the search path, or move it to the end"
 
 
@@ -171,8 +173,8 @@ def _library(actual: str, version: str = "GLIBCXX_3.4.28") -> Choice:
 
 
 _WHY_HEADER = (
-    "Code that is compiled with the headers of one version and linked with the library of another fails late: when "
-    "it is linked or loaded, or by giving wrong results."
+    "Code that is compiled with one version's headers and linked to another version's library fails late: at link "
+    "time, at load time, or by producing wrong results."
 )
 _NOT_COMPARED = "run `axletree env verify --json` to see the whole search order"
 
@@ -180,31 +182,29 @@ ENVIRONMENT_RULES: tuple[Rule[Verified], ...] = (
     Rule(
         id="environment/header-shadowed",
         severity="error",
-        title="A folder searched before the environment's has a different header with the same name",
+        title="A folder that comes before the environment's contains a different header with the same name",
         why=_WHY_HEADER,
         fix=_NOT_COMPARED,
         check=_headers,
         cases=lambda: (
-            Case(title="a folder in CPATH", facts=_sample(headers=(_header("/old"),)), fires=True),
-            Case(title="the environment's own folder", facts=_sample(headers=(_header("/env/include"),)), fires=False),
+            fires("a folder in CPATH", _sample(headers=(_header("/old"),))),
+            silent("the environment's own folder", _sample(headers=(_header("/env/include"),))),
         ),
     ),
     Rule(
         id="environment/include-moved",
         severity="error",
-        title="The compiler does not search an include folder where it was told to",
+        title="The compiler does not search include folders in the requested order",
         why="If a folder given with -I is also a system folder, gcc and clang ignore the option and search the "
         "folder last. hipcc treats ROCm's include folder this way (ROCm/HIP issue 3587): Thrust and hipCUB "
         "then come from the environment or the system, in versions that do not match ROCm's other headers.",
         fix="copy the folder under a different name, and put the copy first in the include path",
         check=_moved,
         cases=lambda: (
-            Case(
-                title="hipcc with ROCm's own headers",
-                facts=_sample(compiler="hipcc", kind="hipcc", moved=("/opt/rocm/include",)),
-                fires=True,
+            fires(
+                "hipcc with ROCm's own headers", _sample(compiler="hipcc", kind="hipcc", moved=("/opt/rocm/include",))
             ),
-            Case(title="all folders in the requested order", facts=_sample(), fires=False),
+            silent("all folders in the requested order", _sample()),
         ),
     ),
     Rule(
@@ -215,8 +215,8 @@ ENVIRONMENT_RULES: tuple[Rule[Verified], ...] = (
         fix=_NOT_COMPARED,
         check=_linked,
         cases=lambda: (
-            Case(title="a folder in LIBRARY_PATH", facts=_sample(linked=(_library("/old"),)), fires=True),
-            Case(title="the environment's own library", facts=_sample(linked=(_library("/env/lib"),)), fires=False),
+            fires("a folder in LIBRARY_PATH", _sample(linked=(_library("/old"),))),
+            silent("the environment's own library", _sample(linked=(_library("/env/lib"),))),
         ),
     ),
     Rule(
@@ -228,8 +228,8 @@ ENVIRONMENT_RULES: tuple[Rule[Verified], ...] = (
         fix=_NOT_COMPARED,
         check=_loaded,
         cases=lambda: (
-            Case(title="a folder in LD_LIBRARY_PATH", facts=_sample(loaded=(_library("/old"),)), fires=True),
-            Case(title="the environment's own library", facts=_sample(loaded=(_library("/env/lib"),)), fires=False),
+            fires("a folder in LD_LIBRARY_PATH", _sample(loaded=(_library("/old"),))),
+            silent("the environment's own library", _sample(loaded=(_library("/env/lib"),))),
         ),
     ),
     Rule(
@@ -241,8 +241,8 @@ ENVIRONMENT_RULES: tuple[Rule[Verified], ...] = (
         fix="remove the older library's folder from the search path",
         check=_old_libstdcxx,
         cases=lambda: (
-            Case(title="older", facts=_sample(loaded=(_library("/old"),)), fires=True),
-            Case(title="newer", facts=_sample(loaded=(_library("/new", "GLIBCXX_3.4.33"),)), fires=False),
+            fires("older", _sample(loaded=(_library("/old"),))),
+            silent("newer", _sample(loaded=(_library("/new", "GLIBCXX_3.4.33"),))),
         ),
     ),
     Rule(
@@ -250,11 +250,11 @@ ENVIRONMENT_RULES: tuple[Rule[Verified], ...] = (
         severity="error",
         title="A small program cannot be compiled, linked or run",
         why="If a three-line program fails, every build will fail.",
-        fix="read the tool's message; run `axletree doctor` to check the host",
+        fix="run `axletree doctor`, which checks the host's compilers and what they need",
         check=_trouble,
         cases=lambda: (
-            Case(title="no linker", facts=_sample(trouble=("cannot find 'ld'",)), fires=True),
-            Case(title="no problems", facts=_sample(), fires=False),
+            fires("no linker", _sample(trouble=("cannot find 'ld'",))),
+            silent("no problems", _sample()),
         ),
     ),
 )

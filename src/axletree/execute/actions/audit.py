@@ -34,6 +34,7 @@ def run(context: ActionContext[WheelAuditParameters]) -> Outcome:
             driver=parameters.driver,
             provided_by=parameters.provided_by,
             glibc=parameters.glibc,
+            compilers=parameters.compilers,
             hashes="all",
         )
     return judged(context, with_recipe_keys(context, report))

@@ -10,7 +10,7 @@ from axletree.execute.agreeing import ask_backend, check_source, check_wheel_nam
 from axletree.execute.backend import build_wheel
 from axletree.execute.context import Outcome
 from axletree.execute.drivers import scikit_build
-from axletree.execute.drivers.configure import checking, make_room, vouch
+from axletree.execute.drivers.configure import Build, checking, make_room, vouch
 from axletree.execute.drivers.installed import clear_leftovers
 from axletree.execute.drivers.job import build_folder, own_files
 from axletree.execute.drivers.setup_py import configure_again
@@ -79,7 +79,8 @@ def run(context: ActionContext[BuildParameters]) -> Outcome:
             config["build-dir"] = str(build)
         prepare(context, place, source, build, env)
         ahead = None if check_source(context, source, era, env) else partial(ask_backend, context, config=config)
-        watch, end = checking(context.parameters.expect, source)
+        told = Build(context=context, driver=era.driver, rules=era.rules, env=env)
+        watch, end = checking(told, source)
         if again and era.driver == "setup.py":
             configure_again(context, source, build, env, watch)
         wheel = build_wheel(context, source=source, out=out, env=env, config=config, watch=watch, ahead=ahead)

@@ -68,7 +68,7 @@ def run(context: ActionContext[CompileParameters]) -> Outcome:
             options=parameters.options,
             targets=parameters.targets,
             prefix=parameters.prefix,
-            expect=parameters.expect,
+            rules=era.rules,
         )
         prepare(context, place, source, job.build, env)
         importlib.import_module(f"axletree.execute.drivers.{_DRIVERS[driver]}").build(job)
@@ -101,5 +101,5 @@ def _keep(out: Path, patterns: tuple[str, ...]) -> None:
                 folder.rmdir()
     if not any(out.iterdir()):
         shutil.rmtree(out)
-        wanted = "files that match `files`" if patterns else "files, as `install` does"
+        wanted = "files that match `files`" if patterns else "files, as the `install` target does"
         raise StageError("nothing was installed", hint=f"one of `targets` must install {wanted}")

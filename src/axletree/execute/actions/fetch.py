@@ -83,7 +83,7 @@ def fetch_blob(context: Context, wanted: FileSource, *, before: int = 0, total: 
     whole = total or size
 
     def tell(done: int, _total: int | None) -> None:
-        context.progress(message, done=before + done, total=whole)
+        context.progress(message, done=before + done, total=whole, unit="bytes")
 
     with context.store.lock(f"fetch-{digest}"):
         if context.store.has_blob(digest):
@@ -94,7 +94,7 @@ def fetch_blob(context: Context, wanted: FileSource, *, before: int = 0, total: 
             home = Path(context.environ.get("HOME", "/"))
             indexes = read_indexes(context.settings, context.environ, home=home, cwd=Path.cwd())
             url = find_file(filename, digest, indexes, extra=extra, offline=offline).url
-        context.progress(message, done=before, total=whole)
+        context.progress(message, done=before, total=whole, unit="bytes")
         target = context.work / filename
         download(
             url,

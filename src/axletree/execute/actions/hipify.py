@@ -68,7 +68,10 @@ def run(context: ActionContext[WorkParameters]) -> Outcome:
     if not changes.made:
         raise StageError(
             f"{SCRIPT} created no files",
-            hint="either the source already contains HIP code from an earlier run, or it contains no CUDA code",
+            hint=(
+                "restore the source if an earlier run already converted it, or remove the hipify stage if it "
+                "contains no CUDA code"
+            ),
         )
     said = f"{plural(len(changes.made), 'file')} created, {len(changes.edited):,} edited in place"
     context.progress(said)

@@ -46,7 +46,8 @@ def run(context: ActionContext[PatchParameters]) -> Outcome:
             raise StageError(
                 f"patch {name} does not apply",
                 hint=(
-                    "it was made for a different version, or is already applied; create it again from the locked source"
+                    "create the patch again from the locked source, or remove it from `patches` if upstream already "
+                    "contains the change"
                 ),
             )
     return Outcome(tree=context.store.ingest(source, adopt=True))

@@ -26,7 +26,7 @@ from axletree.host.edit import edit_elf
 from axletree.host.grafts import graft_folders, library_finder, licence_of
 from axletree.host.shipped_data import read_shipped
 from axletree.package.cmake.exports import CMakeChanges, CMakeTree, adapt_exports
-from axletree.package.libraries.graft import graft_components
+from axletree.package.libraries.graft import graft_components, grafted_library
 from axletree.package.libraries.policy import MANYLINUX_POLICIES, promised_libraries
 from axletree.package.libraries.providers import LIBRARY_PROVIDERS
 from axletree.package.relocation.layout import RelocatedTree, lay_out
@@ -37,7 +37,7 @@ from axletree.package.relocation.texts import edit_texts
 from axletree.package.sbom.read import read_bundled
 from axletree.package.sbom.write import TREE_SBOM_NAME, Component, render_sbom
 from axletree.package.wheel.tags import single_machine
-from axletree.plan.actions.relocate import RelocateFacts, RelocateParameters, TakenIn
+from axletree.plan.actions.relocate import RelocateFacts, RelocateParameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -132,8 +132,8 @@ def _pinned(find: Find, known: Mapping[str, str], patterns: Iterable[str]) -> Fi
         library = find(soname, like)
         listed = any(fnmatchcase(soname, pattern) for pattern in patterns)
         if library is not None and listed and known.get(soname) != library.sha256:
-            problem = Problem(file=library.origin, message="has changed since the build was planned")
-            raise IntegrityError(problem, hint="start the build again")
+            problem = Problem(file=library.origin, message="the file has changed since the build was planned")
+            raise IntegrityError(problem, hint="run `axletree build` again")
         return library
 
     return pinned
@@ -179,7 +179,7 @@ def _text(store: Store, entry: Entry) -> str:
     try:
         return store.read_blob(entry.blob).decode()
     except UnicodeDecodeError as error:
-        raise IntegrityError(Problem(file=entry.path, message=f"is not UTF-8 text: {error.reason}")) from error
+        raise IntegrityError(Problem(file=entry.path, message=f"the file is not UTF-8 text: {error.reason}")) from error
 
 
 def _write_texts(
@@ -218,8 +218,8 @@ def _copy_graft(graft: Graft, target: Path) -> None:
     shutil.copyfile(graft.library.origin, target)
     with target.open("rb") as stream:
         if hashlib.file_digest(stream, "sha256").hexdigest() != graft.library.sha256:
-            problem = Problem(file=graft.library.origin, message="changed while it was being read")
-            raise IntegrityError(problem, hint="start the build again")
+            problem = Problem(file=graft.library.origin, message="the file changed while it was being read")
+            raise IntegrityError(problem, hint="run `axletree build` again")
 
 
 def _write_papers(
@@ -318,19 +318,7 @@ def _facts(
     leaks: tuple[str, ...],
 ) -> RelocateFacts:
     return RelocateFacts(
-        grafts=tuple(
-            TakenIn(
-                soname=graft.library.soname,
-                path=graft.path,
-                size=graft.library.size,
-                sha256=graft.library.sha256,
-                origin=graft.library.origin,
-                package=graft.library.package,
-                version=graft.library.version,
-                purl=graft.library.purl,
-            )
-            for graft in links.grafts
-        ),
+        grafts=tuple(map(grafted_library, links.grafts)),
         outside=tuple((each.soname, each.owner) for each in links.outside),
         renamed=dict(sorted(layout.names.items())),
         saved=layout.saved,

@@ -85,7 +85,8 @@ def _lay_out_files(context: ActionContext[ClientTestParameters]) -> Path:
     folder.mkdir()
     (folder / "pytest.ini").write_text("[pytest]\n")
     for file in context.parameters.files:
-        path = folder / file.path.rpartition("/")[2]
+        path = folder / (file.at or file.path.rpartition("/")[2])
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(context.store.read_blob(file.blob))
     return folder
 
@@ -112,7 +113,7 @@ def _install(
     locked = {canonicalize_name(wheel.name): wheel.version for wheel in lock.wheels}
     wanted = locked | {canonicalize_name(each.name): each.version for each in context.parameters.packages}
     wrong = [
-        f"{name} {installed.get(name, 'is missing')}, not {version}"
+        f"{name} {installed.get(name, 'is missing')}, expected {version}"
         for name, version in wanted.items()
         if name not in installed or Version(installed[name]) != Version(version)
     ]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import TYPE_CHECKING
 
 from axletree.disk import remove_tree
 from axletree.execute.drivers.job import configure, finish, install_arguments, run_tool
+from axletree.host.room import find_program, unaliased
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -44,7 +44,7 @@ def configure_command(
     given = {name.partition(":")[0] for name in options} | env.keys()
     chosen = {name: value for name, value in defaults.items() if name not in given}
     chosen |= {**options, "CMAKE_INSTALL_PREFIX:PATH": str(prefix)}
-    ninja = any(shutil.which(name, path=env["PATH"]) for name in ("ninja", "ninja-build"))
+    ninja = any(find_program(name, env["PATH"]) for name in ("ninja", "ninja-build"))
     generator = ["-G", "Ninja"] if ninja and "CMAKE_GENERATOR" not in env else []
     defines = [f"-D{name}={value}" for name, value in chosen.items()]
     return ["cmake", *generator, "-S", str(source), "-B", str(build), *defines]
@@ -72,4 +72,4 @@ def build(job: Job) -> None:
     finish(job, driver="cmake", prefix=job.prefix)
     if install.exists():
         job.out.rmdir()
-        install.rename(job.out)
+        unaliased(install).rename(job.out)

@@ -10,28 +10,48 @@ another command.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from axletree.buildsystem.cmake.asked import asked_of, compare
 from axletree.buildsystem.cmake.cache import CACHE_FILE, parse_cache
 from axletree.buildsystem.cmake.features import WRITTEN, check_features
 from axletree.buildsystem.code import is_compiled
-from axletree.buildsystem.pytorch.forwarding import ACT_ON_EACH_BUILD
+from axletree.buildsystem.pytorch.forwarding import ACT_ON_EACH_BUILD, Era
+from axletree.check.engine import apply_rules
+from axletree.check.rules.asked import ASKED_RULES, Configured
 from axletree.core.errors import AxletreeError, ExpectationError, Problem, StageError
 from axletree.core.units import some_lines
 from axletree.core.values import Digest
+from axletree.execute.context import ActionContext
 from axletree.host.files import replace_file
+from axletree.plan.actions.build import BuildParameters
+from axletree.plan.actions.compile import cmake_options
+from axletree.plan.actions.project import ProjectParameters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from axletree.core.trees import Tree
     from axletree.execute.context import Context
 
 _STAMP = "axletree-built.json"
 _OF_EACH_RUN = ACT_ON_EACH_BUILD | {"AXLETREE_JOBS", "DIST_EXTRA_CONFIG"}
+
+
+class Build(msgspec.Struct, frozen=True, kw_only=True):
+    """A build that CMake configures for a stage."""
+
+    context: ActionContext[ProjectParameters]
+    driver: str
+    """What configures it: a driver, or a way of `axletree dev`."""
+    rules: Era | None
+    """How PyTorch's own tree makes CMake variables of the environment; ``None`` for other projects."""
+    env: Mapping[str, str]
+    """Variables of the build."""
 
 
 class _Stamp(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,23 +152,58 @@ def check_expectations(expected: Mapping[str, str], cache: Path, lines: list[str
         )
 
 
-def checking(expected: Mapping[str, str], source: Path) -> tuple[Callable[[str], None], Callable[[], None]]:
+def check_configured(build: Build, cache: Path, lines: list[str]) -> None:
+    """Compare a configured folder with all that the recipe sets and expects.
+
+    What differs from a setting is a finding of the stage.
+
+    Args:
+        build: the build.
+        cache: CMake's cache.
+        lines: what configuring printed.
+
+    Raises:
+        ExpectationError: something differs from what the recipe expects; all of it.
+        IntegrityError: the cache is damaged.
+    """
+    context = build.context
+    parameters = context.parameters
+    check_expectations(parameters.expect, cache, lines)
+    given = {name: value for name, value in context.ingredients.environ.items() if value is not None}
+    asked = asked_of(
+        options=cmake_options(parameters),
+        config=parameters.config if isinstance(parameters, BuildParameters) else {},
+        env={**given, **parameters.env},
+        driver=build.driver,
+        rules=build.rules,
+    )
+    unchecked = {name: each for name, each in asked.items() if name not in parameters.expect}
+    if not unchecked or not cache.exists():
+        return
+    text = cache.read_bytes().decode("utf-8", "surrogateescape")
+    unlike = compare(unchecked, parse_cache(text, file=CACHE_FILE), lines, env=build.env)
+    facts = Configured(table=f"stages.{context.request.stage.partition('[')[0]}", unlike=unlike)
+    context.notes.findings.extend(apply_rules(ASKED_RULES, facts))
+
+
+def checking(build: Build, source: Path) -> tuple[Callable[[str], None], Callable[[], None]]:
     """Check a build whose backend configures and compiles in one go: as soon as CMake says that it has configured.
 
     Returns:
         What gets each line of the backend and raises before anything is compiled; and what raises at the end if CMake
         never configured the source. Other projects that the build configures on its way count for nothing.
     """
+    expected = build.context.parameters.expect
     lines: list[str] = []
     checked: list[str] = []
 
     def watch(line: str) -> None:
         lines.append(line)
-        if not expected or checked or not (at := line.find(WRITTEN)) + 1:
+        if checked or not (at := line.find(WRITTEN)) + 1:
             return
         cache = Path(line[at + len(WRITTEN) :].strip()) / CACHE_FILE
         if _is_of(cache, source):
-            check_expectations(expected, cache, lines)
+            check_configured(build, cache, lines)
             checked.append(line)
 
     def end() -> None:

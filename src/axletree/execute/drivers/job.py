@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.buildsystem.cmake.cache import CACHE_FILE
+from axletree.buildsystem.pytorch.forwarding import Era
 from axletree.execute.context import ActionContext
-from axletree.execute.drivers.configure import check_expectations, make_room, vouch
+from axletree.execute.drivers.configure import Build, check_configured, make_room, vouch
 from axletree.execute.process import check_program
 from axletree.plan.actions.project import ProjectParameters
 
@@ -33,7 +34,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """CMake variables of the recipe."""
     targets: tuple[str, ...]
     prefix: str
-    expect: dict[str, str]
+    rules: Era | None
+    """How PyTorch's own tree makes CMake variables of the environment; ``None`` for other projects."""
 
 
 def own_files(context: ActionContext[ProjectParameters]) -> frozenset[str]:
@@ -79,7 +81,12 @@ def configure(job: Job, run: Callable[[bool, Callable[[str], None]], None], *, d
     job.context.progress("configuring")
     lines: list[str] = []
     run(anew, lines.append)
-    check_expectations(job.expect, job.build / CACHE_FILE, lines)
+    check_configured(build_of(job, driver), job.build / CACHE_FILE, lines)
+
+
+def build_of(job: Job, driver: str) -> Build:
+    """The job as what is compared with the recipe once CMake has configured."""
+    return Build(context=job.context, driver=driver, rules=job.rules, env=job.env)
 
 
 def finish(job: Job, *, driver: str, **more: str) -> None:

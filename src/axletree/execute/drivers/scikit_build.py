@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from axletree.disk import remove_tree
 from axletree.execute.backend import build_wheel
 from axletree.execute.drivers import configure
-from axletree.execute.drivers.job import finish
+from axletree.execute.drivers.job import build_of, finish
 from axletree.host.wheels import unpack_wheel
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def build(job: Job) -> None:
     if job.targets:
         config["build.targets"] = ";".join(job.targets)
     make_room(job.context, job.build, env=job.env, settings={"driver": "scikit-build-core", **job.options})
-    watch, end = configure.checking(job.expect, job.source)
+    watch, end = configure.checking(build_of(job, "scikit-build-core"), job.source)
     build_wheel(job.context, source=job.source, out=wheels, env=job.env, config=config, watch=watch)
     end()
     finish(job, driver="scikit-build-core")

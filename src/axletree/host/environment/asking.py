@@ -31,6 +31,13 @@ SEARCHES = (
 )  # fmt: skip
 """Variables that change where compilers, linkers and the loader look."""
 _NAMES = ("c++", "g++", "clang++", "nvcc", "hipcc")
+_LOOK: dict[Kind, list[str]] = {
+    "gcc": ["-x", "c++", "-v", "-H"],
+    "clang": ["-x", "c++", "-v", "-H"],
+    "nvcc": ["-x", "cu", "-Xcompiler", "-v,-H"],
+    "hipcc": ["-x", "hip", "--cuda-host-only", "-v", "-H"],
+}
+"""Options to compile as C++ and say which folders are searched and which headers are read."""
 _SECONDS = 120
 _PROBE = """#include <fstream>
 #include <iostream>
@@ -108,11 +115,11 @@ def _compiler(name: str, path: str, environ: Mapping[str, str]) -> FoundCompiler
     return FoundCompiler(name=name, path=path, kind=kind, version=version[1] if version else "")
 
 
-def call(command: Sequence[str], environ: Mapping[str, str], *, cwd: Path | None = None) -> Ran:
+def call(command: Sequence[str], environ: Mapping[str, str]) -> Ran:
     """Run a program with exactly these variables, messages in English."""
     env = {name: value for name, value in environ.items() if not name.startswith("LC_")} | {"LC_ALL": "C"}
     try:
-        done = finish(command, environ=env, cwd=cwd, seconds=_SECONDS)
+        done = finish(command, environ=env, seconds=_SECONDS)
     except HostError as error:
         return Ran(code=127, out="", err=str(error))
     return Ran(code=done.code, out=done.out.decode(errors="replace"), err=done.err.decode(errors="replace"))
@@ -129,7 +136,7 @@ def look(
     output.unlink(missing_ok=True)
     source.write_text("".join(f"#include <{name}>\n" for name in headers))
     asked = _flags(environ, ("CPPFLAGS", "CXXFLAGS"), ("-I", "-isystem"))
-    ran = call([compiler.path, *asked, *_look_options(compiler.kind), "-E", str(source), "-o", str(output)], environ)
+    ran = call([compiler.path, *asked, *_LOOK[compiler.kind], "-E", str(source), "-o", str(output)], environ)
     text = ran.err + ran.out
     entered = headers_entered(output.read_text(errors="replace")) if output.exists() else ()
     lists = search_lists(text)
@@ -138,20 +145,21 @@ def look(
     return (lists[-1] if lists else None), headers, ran
 
 
-def _look_options(kind: Kind) -> list[str]:
-    return {
-        "gcc": ["-x", "c++", "-v", "-H"],
-        "clang": ["-x", "c++", "-v", "-H"],
-        "nvcc": ["-x", "cu", "-Xcompiler", "-v,-H"],
-        "hipcc": ["-x", "hip", "--cuda-host-only", "-v", "-H"],
-    }[kind]
-
-
 def compile_probe(compiler: FoundCompiler, environ: Mapping[str, str], scratch: Path) -> tuple[Path, Ran]:
     """Compile a program that shows its map of memory: the object file."""
     source, thing = scratch / "probe.cpp", scratch / "probe.o"
     source.write_text(_PROBE)
-    return thing, call([compiler.path, *_language(compiler.kind), "-c", str(source), "-o", str(thing)], environ)
+    return thing, call(
+        [
+            compiler.path,
+            *(["-x", "c++"] if compiler.kind in {"nvcc", "hipcc"} else []),
+            "-c",
+            str(source),
+            "-o",
+            str(thing),
+        ],
+        environ,
+    )
 
 
 def link_probe(
@@ -183,10 +191,6 @@ def _flags(environ: Mapping[str, str], variables: Sequence[str], options: Sequen
             elif word.startswith(tuple(options)):
                 found.append(word)
     return found
-
-
-def _language(kind: Kind) -> list[str]:
-    return {"nvcc": ["-x", "c++"], "hipcc": ["-x", "c++"]}.get(kind, [])
 
 
 def library_folders(compiler: FoundCompiler, environ: Mapping[str, str]) -> tuple[str, ...]:

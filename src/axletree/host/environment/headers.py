@@ -7,8 +7,9 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from axletree.core.errors import HostError, Problem
+from axletree.core.errors import HostError
 from axletree.host.environment.asking import find_compilers, look
+from axletree.host.files import file_errors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,7 +52,7 @@ def copy_headers(source: Path, target: Path) -> int:
         HostError: a folder can't be read or written.
     """
     count = 0
-    try:
+    with file_errors(target, "the folder cannot be copied", precise=True):
         for folder, below, files in os.walk(source, followlinks=True):
             below[:] = [name for name in below if not _leads_back(Path(folder) / name)]
             place = target / Path(folder).relative_to(source)
@@ -59,9 +60,6 @@ def copy_headers(source: Path, target: Path) -> int:
             for name in files:
                 (place / name).symlink_to(Path(folder) / name)
                 count += 1
-    except OSError as error:
-        where = str(error.filename or target)
-        raise HostError(Problem(file=where, message=f"cannot be copied: {error.strerror}")) from error
     return count
 
 

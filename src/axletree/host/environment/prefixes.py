@@ -37,7 +37,7 @@ def venv_layers(prefix: Path, links: Path) -> tuple[Layer, ...]:
     ``links`` gets them in its ``lib``, where CMake finds them too.
     """
     origin = "virtual environment"
-    _name_plainly([prefix / "lib"], prefix / "lib")
+    name_plainly([prefix / "lib"], prefix / "lib")
     shared = _there(prefix / "lib", "lib*.so*")
     own = Layer(
         origin=origin,
@@ -55,7 +55,7 @@ def venv_layers(prefix: Path, links: Path) -> tuple[Layer, ...]:
     return (own, *_nvidia(prefix, links))
 
 
-def _name_plainly(folders: Iterable[Path], place: Path) -> None:
+def name_plainly(folders: Iterable[Path], place: Path) -> None:
     """Have a link ``libx.so`` in a place for each ``libx.so.N`` that has none beside it."""
     for folder in folders:
         for library in sorted(folder.glob("lib*.so.*")):
@@ -79,7 +79,7 @@ def _nvidia(prefix: Path, links: Path) -> Iterator[Layer]:
         return
     libraries = [folder for root in roots for folder in (root / "lib", root / "lib64") if folder.is_dir()]
     (links / "lib").mkdir(parents=True, exist_ok=True)
-    _name_plainly(libraries, links / "lib")
+    name_plainly(libraries, links / "lib")
     names = tuple(map(str, libraries))
     include = tuple(str(root / "include") for root in roots if (root / "include").is_dir())
     origin = "CUDA wheels"

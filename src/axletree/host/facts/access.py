@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -21,10 +20,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import msgspec
 
 from axletree.check.host.part import FactGroup, HostTool
-from axletree.host.files import part_folder
+from axletree.disk import part_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 T = TypeVar("T")
 SECONDS = 10.0
@@ -119,24 +118,21 @@ class Access(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def exists(self, name: str) -> bool:
         """Whether a path leads to something."""
-        try:
+        with suppress(OSError):
             return self.path(name).exists()
-        except OSError:
-            return False
+        return False
 
     def is_file(self, name: str) -> bool:
         """Whether a path leads to a file."""
-        try:
+        with suppress(OSError):
             return self.path(name).is_file()
-        except OSError:
-            return False
+        return False
 
     def names(self, folder: str) -> tuple[str, ...]:
         """Names in a folder, sorted; none where it can't be read."""
-        try:
+        with suppress(OSError, ValueError):
             return tuple(sorted(entry.name for entry in os.scandir(self.path(folder))))
-        except (OSError, ValueError):
-            return ()
+        return ()
 
     def glob(self, folder: str, pattern: str) -> tuple[str, ...]:
         """Paths below a folder that a pattern fits, sorted."""
@@ -291,6 +287,20 @@ def existing(path: Path) -> Path:
     return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
+def each_once(access: Access, places: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Those of some folders that there are, each once: as it was found first, without links, and by what it was found.
+
+    Args:
+        access: the host.
+        places: folders, with what leads to them.
+    """
+    found: dict[str, tuple[str, list[str]]] = {}
+    for folder, by in places:
+        if access.exists(folder):
+            found.setdefault(access.real(folder), (folder, []))[1].append(by)
+    yield from ((folder, real, tuple(dict.fromkeys(by))) for real, (folder, by) in found.items())
+
+
 def own_folder(parent: Path) -> AbstractContextManager[Path]:
     """A folder to try things in, removed afterwards; those that killed processes left go first.
 
@@ -298,8 +308,3 @@ def own_folder(parent: Path) -> AbstractContextManager[Path]:
         OSError: none can be made there.
     """
     return part_folder(parent / "axletree-probe")
-
-
-def disk_space(path: Path) -> int:
-    """Bytes of a file system."""
-    return shutil.disk_usage(path).total

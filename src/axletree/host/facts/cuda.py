@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from axletree.check.host.gpu import CompatPackage, Cuda, CudaToolkit
 from axletree.check.host.part import HostLibrary
-from axletree.host.facts.access import Seen, read_version
+from axletree.host.facts.access import Seen, each_once, read_version
 from axletree.host.facts.gpu_compilers import nvcc_root
+from axletree.host.facts.names import host_names, library_names
 from axletree.host.facts.nvidia_driver import driver_facts
 
 if TYPE_CHECKING:
@@ -18,33 +19,6 @@ if TYPE_CHECKING:
     from axletree.host.facts.loader import Loader
     from axletree.host.facts.survey import Survey
 
-_LIBRARIES = re.compile(
-    r"cudart|cublas|cublasLt|cudnn|nccl|cufft|curand|cusolver|cusparse|cusparseLt|nvrtc|nvJitLink|cupti|cufile|cudss|"
-    r"nvshmem_host|nvToolsExt|nvidia-ml|cuda"
-)
-_PARTS = {
-    "cudart": "cuda_runtime.h",
-    "cublas": "cublas_v2.h",
-    "cufft": "cufft.h",
-    "curand": "curand.h",
-    "cusolver": "cusolverDn.h",
-    "cusparse": "cusparse.h",
-    "cupti": "cupti.h",
-    "nvrtc": "nvrtc.h",
-    "nvjitlink": "nvJitLink.h",
-    "nvtx": "nvtx3/nvToolsExt.h",
-    "thrust": "thrust/version.h",
-    "cub": "cub/version.cuh",
-}
-"""What PyTorch is built with -> a header that shows it."""
-_HEADERS = {
-    "cudnn": (("cudnn_version.h", "cudnn.h"), ("CUDNN_MAJOR", "CUDNN_MINOR", "CUDNN_PATCHLEVEL")),
-    "nccl": (("nccl.h",), ("NCCL_MAJOR", "NCCL_MINOR", "NCCL_PATCH")),
-    "cusparselt": (("cusparseLt.h",), ("CUSPARSELT_VER_MAJOR", "CUSPARSELT_VER_MINOR", "CUSPARSELT_VER_PATCH")),
-    "cudss": (("cudss.h",), ("CUDSS_VERSION_MAJOR", "CUDSS_VERSION_MINOR", "CUDSS_VERSION_PATCH")),
-    "cublas": (("cublas_api.h",), ("CUBLAS_VER_MAJOR", "CUBLAS_VER_MINOR", "CUBLAS_VER_PATCH")),
-}
-
 
 def find_toolkits(access: Access, site_folders: Iterable[str]) -> tuple[CudaToolkit, ...]:
     """Every toolkit; the one that a build takes is first.
@@ -53,11 +27,7 @@ def find_toolkits(access: Access, site_folders: Iterable[str]) -> tuple[CudaTool
         access: the host.
         site_folders: folders of installed Python packages.
     """
-    found: dict[str, tuple[str, list[str]]] = {}
-    for root, by in _roots(access, site_folders):
-        if access.exists(root):
-            found.setdefault(access.real(root), (root, []))[1].append(by)
-    toolkits = (_toolkit(access, root, real, tuple(dict.fromkeys(by))) for real, (root, by) in found.items())
+    toolkits = (_toolkit(access, *place) for place in each_once(access, _roots(access, site_folders)))
     return tuple(kit for kit in toolkits if kit.version is not None or kit.nvcc not in {None, "none"})
 
 
@@ -142,7 +112,8 @@ def _toolkit(access: Access, root: str, real: str, found_by: tuple[str, ...]) ->
     seen.put("cudart", "cuda_runtime.h and libcudart*", runtime and headers)
     stub = any(access.is_file(f"{each}/stubs/libcuda.so") for each in libraries)
     seen.put("stub", "stubs/libcuda.so", stub)
-    missing = [part for part, name in _PARTS.items() if not any(access.is_file(f"{each}/{name}") for each in includes)]
+    headers_of = host_names().parts["cuda"].items()
+    missing = [part for part, name in headers_of if not any(access.is_file(f"{each}/{name}") for each in includes)]
     seen.put("missing", "one header from each part", tuple(missing))
     seen.rest(CudaToolkit, "nvcc was not found")
     return CudaToolkit(**seen.values, sources=seen.sources)
@@ -193,11 +164,16 @@ def cuda_facts(
         "compat folders of toolkits, and the one of the loader's libcuda",
         _compat(access, toolkits, driver.libcuda),
     )
-    seen.put("libraries", "the loader's search path, toolkits, conda, wheels", survey.find(_LIBRARIES, HostLibrary))
+    seen.put(
+        "libraries",
+        "the loader's search path, toolkits, conda, wheels",
+        survey.find(library_names("cuda"), HostLibrary),
+    )
     folders = [folder for kit in toolkits for folder in include_folders(access, kit.root)]
     packages = [place.folder.rpartition("/")[0] + "/include" for place in survey.places if "/nvidia/" in place.folder]
     everywhere = tuple(dict.fromkeys((*includes, *folders, *packages)))
-    stated = {name: _macro(access, everywhere, *where) for name, where in _HEADERS.items()}
+    macros = host_names().version_macros.items()
+    stated = {name: _macro(access, everywhere, each.files, each.macros) for name, each in macros}
     headers = {name: version for name, version in stated.items() if version is not None}
     seen.put("headers", "headers in the folders of compilers, toolkits and wheels", headers)
     hidden = access.environ.get("CUDA_VISIBLE_DEVICES")
@@ -217,14 +193,9 @@ def _compat(access: Access, toolkits: Iterable[CudaToolkit], libcuda: str | None
             continue
         exact = [match[1] for name in names if (match := re.fullmatch(r"libcuda\.so\.(\d+\.[\d.]+)", name))]
         used = libcuda is not None and access.real(libcuda).rpartition("/")[0] == access.real(folder)
-        found[access.real(folder)] = CompatPackage(
-            path=folder,
-            version=exact[0] if exact else None,
-            used=used,
-            sources={
-                "path": "folders named compat",
-                "version": "the file name of libcuda",
-                "used": "the libcuda.so.1 that the loader finds",
-            },
-        )
+        seen = Seen()
+        seen.put("path", "folders named compat", folder)
+        seen.put("version", "the file name of libcuda", exact[0] if exact else None)
+        seen.put("used", "the libcuda.so.1 that the loader finds", used)
+        found[access.real(folder)] = CompatPackage(**seen.values, sources=seen.sources)
     return tuple(found.values())

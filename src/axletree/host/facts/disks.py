@@ -12,6 +12,7 @@ from axletree.check.host.part import UNLIMITED
 from axletree.check.host.system import Disk
 from axletree.disk import clone
 from axletree.host.facts.access import Seen, existing, own_folder
+from axletree.host.facts.names import host_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,17 +20,6 @@ if TYPE_CHECKING:
 
     from axletree.host.facts.access import Access
 
-_NETWORK = frozenset(
-    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "lustre", "gpfs", "beegfs", "ceph", "afs", "panfs"}
-) | {
-    "fuse.sshfs",
-    "fuse.glusterfs",
-    "fuse.s3fs",
-    "fuse.gcsfuse",
-    "virtiofs",
-    "drvfs",
-}
-"""``ioctl_ficlone(2)``: one file shares the blocks of another."""
 _SECONDS = 10
 _MOUNTS = "/proc/self/mountinfo"
 
@@ -89,7 +79,7 @@ def _disk(access: Access, uses: dict[str, str], mount: Mount | None) -> Disk:
     else:
         seen.put("mount", _MOUNTS, mount.point)
         seen.put("filesystem", _MOUNTS, mount.filesystem)
-        seen.put("network", f"the file system type in {_MOUNTS}", mount.filesystem in _NETWORK)
+        seen.put("network", f"the file system type in {_MOUNTS}", mount.filesystem in host_names().network_file_systems)
         seen.put("read_only", f"mount options in {_MOUNTS}", "ro" in mount.options)
         seen.put("noexec", f"mount options in {_MOUNTS}", "noexec" in mount.options)
     folder = existing(access.path(next(iter(uses.values()))).absolute())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from axletree.check.host.toolchain import Compiler
 from axletree.host.facts.access import Seen, existing, read_version
 from axletree.host.facts.compilers import WRAPPERS, read_includes, real_folders, shlex_words
+from axletree.host.facts.names import host_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,13 +29,13 @@ def find_gpu_compilers(access: Access) -> tuple[Compiler, ...]:
         folder = Path(name)
         found: list[Compiler] = []
         behind: set[str] = set()
-        for path, origin in _places(access, "nvcc", _NVCC):
+        for path, origin in _places(access, "nvcc"):
             if access.real(path) in behind:
                 continue  # a wrapper that came before starts it
             found.append(_ask_nvcc(access, path, origin, folder))
             root = nvcc_root(access, path)
             behind |= {access.real(f"{root}/bin/nvcc")} if root else set()
-        found += [_ask_hipcc(access, path, origin, folder) for path, origin in _places(access, "hipcc", _HIPCC)]
+        found += [_ask_hipcc(access, path, origin, folder) for path, origin in _places(access, "hipcc")]
     return tuple(found)
 
 
@@ -44,27 +45,10 @@ def nvcc_root(access: Access, path: str) -> str | None:
     return access.real(top[1].strip()) if top else None
 
 
-_NVCC = (
-    ("CUDACXX", ""),
-    ("PATH", "nvcc"),
-    ("CUDA_HOME", "/bin/nvcc"),
-    ("CUDA_PATH", "/bin/nvcc"),
-    ("/usr/local/cuda", "/bin/nvcc"),
-)
-_HIPCC = (
-    ("HIPCXX", ""),
-    ("PATH", "hipcc"),
-    ("ROCM_PATH", "/bin/hipcc"),
-    ("ROCM_HOME", "/bin/hipcc"),
-    ("HIP_PATH", "/bin/hipcc"),
-    ("/opt/rocm", "/bin/hipcc"),
-)
-
-
-def _places(access: Access, name: str, places: tuple[tuple[str, str], ...]) -> Iterator[tuple[str, str]]:
+def _places(access: Access, name: str) -> Iterator[tuple[str, str]]:
     """Programs and what leads to each; one that two lead to comes once."""
     seen: set[str] = set()
-    for origin, rest in places:
+    for origin, rest in host_names().compiler_places[name].items():
         if origin == "PATH":
             path = access.which(name)
         elif origin.startswith("/"):
@@ -178,5 +162,5 @@ def _begin(access: Access, seen: Seen, path: str, origin: str, said: Answer) -> 
 def _compiler(seen: Seen, *, name: str, kind: str, language: str, path: str) -> Compiler:
     for field in ("name", "path", "kind", "language"):
         seen.sources[field] = "the compiler searched for"
-    seen.rest(Compiler, "its host compiler determines this, or it cannot be run")
+    seen.rest(Compiler, "determined by its host compiler, or it cannot be run")
     return Compiler(**seen.values, name=name, kind=kind, language=language, path=path, sources=seen.sources)

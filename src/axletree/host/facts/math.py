@@ -11,6 +11,7 @@ from axletree.check.host.libraries import Copies, Libraries, MathLibrary
 from axletree.check.host.part import HostLibrary
 from axletree.host.facts.access import Seen
 from axletree.host.facts.elf import cxx_runtime
+from axletree.host.facts.names import host_names, library_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,28 +20,6 @@ if TYPE_CHECKING:
     from axletree.host.facts.loader import Loader
     from axletree.host.facts.survey import Survey
 
-_MATH = re.compile(
-    r"mkl_rt|mkl_core|(?:scipy_)?openblas(?:p|o)?(?:64)?_?(?:-r\d.*)?|blis(?:-mt)?|blas|lapack|cblas|atlas|satlas|tatlas|"
-    r"nvpl_blas_core|nvpl_lapack_core|flexiblas|armpl(?:_mp)?|magma|magma_sparse"
-)
-_OPENMP = re.compile(r"gomp|omp|omp5|iomp5")
-_SEVERAL = re.compile(
-    r"stdc\+\+|gcc_s|gomp|omp|iomp5|cudart|cudnn|nccl|cublas|cublasLt|nvJitLink|nvrtc|cusparse|cuda|nvidia-ml|cupti|"
-    r"amdhip64|hsa-runtime64|rocblas|MIOpen|rccl|amd_comgr|mkl_rt|mkl_core|openblas|torch|torch_cpu|c10|protobuf|"
-    r"tbb|ssl|crypto|python3\.\d+|z|zstd|openmpi|mpi|numa|uv"
-)
-_HEADERS = {
-    "mkl_rt": ("mkl.h", "mkl/mkl.h"),
-    "mkl_core": ("mkl.h", "mkl/mkl.h"),
-    "openblas": ("openblas_config.h", "openblas/cblas.h", "x86_64-linux-gnu/openblas_config.h"),
-    "blis": ("blis/blis.h", "blis.h"),
-    "blas": ("cblas.h",),
-    "cblas": ("cblas.h",),
-    "lapack": ("lapacke.h", "lapack.h"),
-    "magma": ("magma_v2.h",),
-    "flexiblas": ("flexiblas/cblas.h",),
-    "nvpl_blas_core": ("nvpl_blas.h",),
-}
 _PLAIN = re.compile(r"lib.+\.so(?:\.\d+)?")
 
 
@@ -56,9 +35,9 @@ def library_facts(access: Access, loader: Loader, survey: Survey, includes: Iter
     seen = Seen()
     folders = tuple(dict.fromkeys(includes))
     where = "the loader's search path, compilers' folders, conda, wheels, /opt/intel"
-    found = survey.find(_MATH, MathLibrary)
+    found = survey.find(library_names("math"), MathLibrary)
     seen.put("math", where, tuple(_with_headers(access, library, folders) for library in found))
-    seen.put("openmp", where, survey.find(_OPENMP, HostLibrary))
+    seen.put("openmp", where, survey.find(library_names("openmp"), HostLibrary))
     seen.put("copies", where, _copies(access, survey))
     preload = access.environ.get("LD_PRELOAD", "")
     seen.put("preload", "LD_PRELOAD", tuple(re.split(r"[:\s]+", preload.strip())) if preload.strip() else ())
@@ -70,7 +49,7 @@ def library_facts(access: Access, loader: Loader, survey: Survey, includes: Iter
 
 def _with_headers(access: Access, library: MathLibrary, folders: tuple[str, ...]) -> MathLibrary:
     """Where its headers are: beside it first, then on the compiler's path."""
-    names = next((names for stem, names in _HEADERS.items() if library.name.startswith(stem)), ())
+    names = next((names for stem, names in host_names().math_headers.items() if library.name.startswith(stem)), ())
     folder = library.path.rpartition("/")[0]
     near = tuple(f"{folder}{up}/include" for up in ("/..", "/../..", "/../../.."))
     where = near if library.origin == "wheel" else (*near, *folders)  # nothing is built with what a wheel took in
@@ -91,7 +70,7 @@ def _copies(access: Access, survey: Survey) -> tuple[Copies, ...]:
     The loader looks for a file of that name, so one that is called otherwise, as a stub is, can't be taken for another.
     """
     by_name: dict[str, list[HostLibrary]] = {}
-    for library in survey.find(_SEVERAL, HostLibrary):
+    for library in survey.find(library_names("copies"), HostLibrary):
         named = library.soname == library.path.rpartition("/")[2]
         if library.soname and named and _PLAIN.fullmatch(library.soname):
             by_name.setdefault(library.soname, []).append(library)

@@ -94,14 +94,6 @@ print(json.dumps(answer))
 """
 
 
-class _Gpu(msgspec.Struct, frozen=True):
-    name: str | None = None
-    capability: str | None = None
-    memory: int | None = None
-    mig: bool | None = None
-    integrated: bool | None = None
-
-
 class _Said(msgspec.Struct, frozen=True):
     missing: str | None = None
     error: str | None = None
@@ -109,7 +101,7 @@ class _Said(msgspec.Struct, frozen=True):
     path: str | None = None
     cuda: int | None = None
     init: int | None = None
-    gpus: tuple[_Gpu, ...] = ()
+    gpus: tuple[NvidiaGpu, ...] = ()
 
 
 def driver_facts(access: Access, loader: Loader) -> CudaDriver:
@@ -187,15 +179,9 @@ def _cuda(seen: Seen, cuda: _Said | str, nvml: _Said | str) -> None:
         return
     integrated = {gpu.name: gpu.integrated for gpu in told.gpus}
     source = "NVML" if listed.gpus else "CUDA's driver library"
+    sources = dict.fromkeys(("name", "capability", "memory", "mig", "integrated"), source)
     gpus = tuple(
-        NvidiaGpu(
-            name=gpu.name,
-            capability=gpu.capability,
-            memory=gpu.memory,
-            mig=gpu.mig,
-            integrated=integrated.get(gpu.name),
-            sources=dict.fromkeys(("name", "capability", "memory", "mig", "integrated"), source),
-        )
+        msgspec.structs.replace(gpu, integrated=integrated.get(gpu.name), sources=sources)
         for gpu in listed.gpus or told.gpus
     )
     seen.put("gpus", source, gpus)

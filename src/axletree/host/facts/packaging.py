@@ -12,6 +12,7 @@ from axletree.check.host.python import Git, Packaging
 from axletree.core.errors import AxletreeError
 from axletree.core.secrets import looks_secret
 from axletree.host.facts.access import Seen, find_tool
+from axletree.host.facts.names import host_names
 from axletree.host.facts.privacy import without_credentials
 from axletree.host.indexes import (
     environment_layers,
@@ -28,62 +29,6 @@ from axletree.recipe.settings import from_variables, merge
 if TYPE_CHECKING:
     from axletree.host.facts.access import Access
     from axletree.host.indexes import IndexSettings
-
-_OPTIONS = [
-    "no-build-isolation",
-    "no-binary",
-    "only-binary",
-    "prefer-binary",
-    "require-virtualenv",
-    "break-system-packages",
-    "user",
-    "target",
-    "prefix",
-    "constraint",
-    "build-constraint",
-    "no-cache-dir",
-    "cache-dir",
-    "no-deps",
-    "pre",
-    "use-pep517",
-    "python",
-    "config-settings",
-    "no-index",
-    "require-hashes",
-    "ignore-installed",
-    "root-user-action",
-]
-_UV_OPTIONS = [
-    "NO_BUILD",
-    "NO_BINARY",
-    "NO_BUILD_ISOLATION",
-    "LINK_MODE",
-    "CACHE_DIR",
-    "INDEX_STRATEGY",
-    "TORCH_BACKEND",
-    "PRERELEASE",
-    "OFFLINE",
-    "SYSTEM_PYTHON",
-    "BREAK_SYSTEM_PACKAGES",
-    "CONSTRAINT",
-    "BUILD_CONSTRAINT",
-    "OVERRIDE",
-    "PYTHON",
-    "PYTHON_PREFERENCE",
-    "EXCLUDE_NEWER",
-    "CONFIG_FILE",
-    "NO_CONFIG",
-    "RESOLUTION",
-    "CONCURRENT_BUILDS",
-    "PROJECT_ENVIRONMENT",
-]
-_GIT = re.compile(
-    r"core\.(?:autocrlf|eol|filemode|symlinks|fsmonitor|hookspath|longpaths|preloadindex|untrackedcache|compression)|"
-    r"protocol\..*\.allow|protocol\.allow|submodule\.(?:recurse|fetchjobs)|fetch\.(?:recursesubmodules|parallel)|"
-    r"safe\.directory|http\.(?:sslverify|postbuffer|lowspeedlimit|lowspeedtime|version)|url\..*\.(?:push)?insteadof|"
-    r"filter\.lfs\.(?:process|smudge|required)|clone\.filtersubmodules|feature\.manyfiles|init\.defaultbranch|"
-    r"extensions\..*|remote\.origin\.partialclonefilter"
-)
 
 
 def packaging_facts(access: Access) -> Packaging:
@@ -143,6 +88,7 @@ def _settings(access: Access) -> IndexSettings:
 def _options(access: Access, files: list[str]) -> dict[str, str]:
     """Settings by the name that a variable has, or ``pip.conf: NAME`` of a file; variables win, so both are told."""
     found: dict[str, str] = {}
+    table = host_names()
     for path in files:
         if not path.endswith(("pip.conf", "pip.ini")) and path != access.environ.get("PIP_CONFIG_FILE"):
             continue
@@ -153,9 +99,10 @@ def _options(access: Access, files: list[str]) -> dict[str, str]:
             continue
         for section in parser.sections():
             for key, value in parser.items(section):
-                if key.replace("_", "-") in _OPTIONS:
+                if key.replace("_", "-") in table.pip_options:
                     found[f"{os.path.basename(path)}: {section}.{key}"] = without_credentials(value)  # noqa: PTH119
-    names = [f"PIP_{name.upper().replace('-', '_')}" for name in _OPTIONS] + [f"UV_{name}" for name in _UV_OPTIONS]
+    names = [f"PIP_{name.upper().replace('-', '_')}" for name in table.pip_options]
+    names += [f"UV_{name}" for name in table.uv_options]
     found |= {name: without_credentials(access.environ[name]) for name in names if access.environ.get(name)}
     return found
 
@@ -179,9 +126,10 @@ def git_facts(access: Access) -> Git:
         seen.put("config", f"git config --list: {listed.trouble}", None)
         return Git(**seen.values, sources=seen.sources)
     config: dict[str, str] = {}
+    telling = re.compile("|".join(host_names().git_settings))
     for entry in listed.out.split("\0"):
         key, _, value = entry.partition("\n")
-        if _GIT.fullmatch(key.lower()) and not looks_secret(key):
+        if telling.fullmatch(key.lower()) and not looks_secret(key):
             name = without_credentials(key)
             config[name] = f"{config[name]}, {value}" if key == "safe.directory" and name in config else value
     seen.put("config", "git config --list", {key: without_credentials(value) for key, value in config.items()})

@@ -18,41 +18,9 @@ _TOKENS = re.compile(
     r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{15,}|hf_[A-Za-z0-9]{20,}|pypi-[\w-]{20,}|"
     r"sk-[\w-]{20,}|xox[abpr]-[\w-]{10,}|AKIA[A-Z0-9]{16}|eyJ[\w-]{10,2000}\.[\w-]{10,}\.[\w-]*)"
 )
-_COMMON = frozenset(
-    {
-        "root",
-        "user",
-        "users",
-        "admin",
-        "conda",
-        "cuda",
-        "rocm",
-        "python",
-        "ubuntu",
-        "debian",
-        "fedora",
-        "linux",
-        "build",
-        "builder",
-    }
-    | {
-        "git",
-        "bin",
-        "lib",
-        "dev",
-        "test",
-        "ml",
-        "gpu",
-        "local",
-        "localhost",
-        "server",
-        "desktop",
-        "laptop",
-        "workstation",
-        "host",
-        "none",
-        "runner",
-    }
+_COMMON = re.compile(
+    r"root|users?|admin|conda|cuda|rocm|python|ubuntu|debian|fedora|linux|builder|build|git|bin|lib|dev|test|ml|gpu|"
+    r"local|localhost|server|desktop|laptop|workstation|host|none|runner"
 )
 """Names of users and machines that are words of facts as well: they are taken out below /home alone."""
 
@@ -81,7 +49,7 @@ def scrubber(*, home: str, user: str | None, machine: str | None) -> Callable[[s
         if not name:
             continue
         word = re.escape(name)
-        if name.lower() in _COMMON or len(name) < 3:
+        if _COMMON.fullmatch(name.lower()) or len(name) < 3:
             steps.append((re.compile(rf"(?<=/home/){word}(?![\w.-])|(?<=/Users/){word}(?![\w.-])"), stands))
         else:
             steps.append((re.compile(rf"(?<![\w.-]){word}(?![\w-]|\.\w)"), stands))

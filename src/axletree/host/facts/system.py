@@ -12,39 +12,21 @@ from typing import TYPE_CHECKING
 from axletree.check.host.part import UNLIMITED
 from axletree.check.host.system import Limit, System
 from axletree.host.facts.access import Seen, own_folder
+from axletree.host.facts.names import host_names
 
 if TYPE_CHECKING:
     from axletree.host.facts.access import Access
 
 _LIMITS = {
-    "open_files": resource.RLIMIT_NOFILE,
-    "processes": resource.RLIMIT_NPROC,
-    "stack": resource.RLIMIT_STACK,
-    "address_space": resource.RLIMIT_AS,
-    "file_size": resource.RLIMIT_FSIZE,
-    "locked_memory": resource.RLIMIT_MEMLOCK,
+    "open_files": (resource.RLIMIT_NOFILE, "Max open files"),
+    "processes": (resource.RLIMIT_NPROC, "Max processes"),
+    "stack": (resource.RLIMIT_STACK, "Max stack size"),
+    "address_space": (resource.RLIMIT_AS, "Max address space"),
+    "file_size": (resource.RLIMIT_FSIZE, "Max file size"),
+    "locked_memory": (resource.RLIMIT_MEMLOCK, "Max locked memory"),
 }
-_ROWS = {
-    "open_files": "Max open files",
-    "processes": "Max processes",
-    "stack": "Max stack size",
-    "address_space": "Max address space",
-    "file_size": "Max file size",
-    "locked_memory": "Max locked memory",
-}
+"""Field -> number for ``getrlimit``, row of ``/proc/self/limits``."""
 _CONTAINERS = {"docker": "docker", "libpod": "podman", "kubepods": "kubernetes", "lxc": "lxc"}
-_HYPERVISORS = {
-    "amazon ec2": "amazon",
-    "google": "google",
-    "kvm": "kvm",
-    "microsoft": "microsoft",
-    "openstack": "kvm",
-    "parallels": "parallels",
-    "qemu": "qemu",
-    "virtualbox": "virtualbox",
-    "vmware": "vmware",
-    "xen": "xen",
-}
 
 
 def system_facts(access: Access) -> System:
@@ -140,7 +122,7 @@ def _virtual(access: Access, wsl: int) -> tuple[str | None, str]:
     kernel = access.peek("/proc/sys/kernel/osrelease") or ""
     for name in ("sys_vendor", "product_name", "board_vendor", "bios_vendor"):
         text = (access.peek(f"/sys/class/dmi/id/{name}") or "").lower()
-        for word, kind in _HYPERVISORS.items():
+        for word, kind in host_names().hypervisors.items():
             if word in text:
                 return kind, f"/sys/class/dmi/id/{name}"
     hypervisor = access.peek("/sys/hypervisor/type")
@@ -205,20 +187,18 @@ def _clock_skew(access: Access) -> float:
 
 
 def _limits(access: Access) -> dict[str, Limit]:
-    if access.root == Path("/"):
-        pairs = {field: resource.getrlimit(number) for field, number in _LIMITS.items()}
-        return {
-            field: Limit(soft=_limit(soft), hard=_limit(hard), sources={"soft": "getrlimit", "hard": "getrlimit"})
-            for field, (soft, hard) in pairs.items()
-        }
-    text = access.peek("/proc/self/limits") or ""
     found: dict[str, Limit] = {}
-    for field, row in _ROWS.items():
-        match = re.search(rf"^{row}\s+(\S+)\s+(\S+)", text, re.MULTILINE)
-        if match:
+    text = "" if access.root == Path("/") else access.peek("/proc/self/limits") or ""
+    for field, (number, row) in _LIMITS.items():
+        if access.root == Path("/"):
+            soft, hard = map(_limit, resource.getrlimit(number))
+            source = "getrlimit"
+        elif match := re.search(rf"^{row}\s+(\S+)\s+(\S+)", text, re.MULTILINE):
             soft, hard = (UNLIMITED if word == "unlimited" else int(word) for word in match.groups())
-            source = {"soft": "/proc/self/limits", "hard": "/proc/self/limits"}
-            found[field] = Limit(soft=soft, hard=hard, sources=source)
+            source = "/proc/self/limits"
+        else:
+            continue
+        found[field] = Limit(soft=soft, hard=hard, sources=dict.fromkeys(("soft", "hard"), source))
     return found
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import HostError, IntegrityError, Problem, some_problems
+from axletree.host.files import file_errors
 from axletree.host.sdk.scan import same_content, scan
 from axletree.host.sdk.together import all_results
 from axletree.host.sdk.unpack import base_folders, below_base, unpack_artifact
@@ -129,9 +131,9 @@ def entry_of(
     item: ScannedFile, path: str, name: ArtifactName, problems: list[Problem], *, shown: str
 ) -> Iterator[SdkEntry]:
     """What was found as an entry at a path below the prefix, or a problem: a device, an unsafe name or link."""
-    fault = "is not a file, link or folder" if item.kind == "other" else path_fault(path, item.link)
+    fault = "the entry is not a file, link or folder" if item.kind == "other" else path_fault(path, item.link)
     if fault is not None or item.kind == "other":
-        hint = f"it links to {item.link!r}" if item.link else None
+        hint = f"the link points to {item.link!r}" if item.link else None
         problems.append(Problem(file=repr(shown)[1:-1], message=fault or "", hint=hint))
         return
     yield SdkEntry(
@@ -156,13 +158,19 @@ def checksum_of(place: Path) -> str | None:
     """
     for suffix in CHECKSUM_SUFFIXES:
         side = place.with_name(place.name + suffix)
-        try:
-            text = side.read_text(encoding="utf-8", errors="replace")
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            raise HostError(Problem(file=str(side), message=f"cannot be read: {error.strerror}")) from error
-        return parse_checksum(text, filename=place.name, shown=str(side))
+        if (text := file_text(side)) is not None:
+            return parse_checksum(text, filename=place.name, shown=str(side))
+    return None
+
+
+def file_text(path: Path) -> str | None:
+    """The text of a file; ``None`` where there is none.
+
+    Raises:
+        HostError: it can't be read.
+    """
+    with file_errors(path), suppress(FileNotFoundError):
+        return path.read_text(encoding="utf-8", errors="replace")
     return None
 
 
@@ -174,15 +182,18 @@ def parse_checksum(text: str, *, filename: str, shown: str) -> str:
     """
     match = _SHA256.fullmatch(text.strip())
     if match is None:
-        raise IntegrityError(Problem(file=shown, message="does not contain a SHA-256 checksum in sha256sum format"))
-    if match[2] is not None and match[2].rpartition("/")[2] != filename:
-        raise IntegrityError(Problem(file=shown, message=f"is the checksum of a different file, {match[2]!r}"))
+        raise IntegrityError(
+            Problem(file=shown, message="the file does not contain a SHA-256 checksum in sha256sum format")
+        )
+    named = match[2]
+    if named is not None and named.rpartition("/")[2] != filename:
+        raise IntegrityError(Problem(file=shown, message=f"the checksum is for a different file, {named!r}"))
     return match[1].lower()
 
 
 def _artifacts(folder: Path) -> dict[ArtifactName, list[Path]]:
     """Artifact -> its folder, then its archives, the faster one first."""
-    try:
+    with file_errors(folder, precise=True):
         places = sorted(folder.iterdir())
         candidates = [
             (place.name if place.is_dir() else stem, place)
@@ -190,9 +201,6 @@ def _artifacts(folder: Path) -> dict[ArtifactName, list[Path]]:
             if (stem := archive_stem(place.name)) is not None or place.is_dir()
             if not place.is_dir() or (place / MANIFEST).is_file()
         ]
-    except OSError as error:
-        where = str(error.filename or folder)
-        raise HostError(Problem(file=where, message=f"cannot be read: {error.strerror}")) from error
     found: dict[ArtifactName, list[Path]] = {}
     problems: list[Problem] = []
     for stem, place in candidates:
@@ -210,8 +218,11 @@ def _choose(
     found: dict[ArtifactName, list[Path]], targets: Collection[str] | None, folder: Path, note: Callable[[str], None]
 ) -> dict[ArtifactName, Path]:
     if not found:
-        hint = f"expected folders NAME_COMPONENT_TARGET with an {MANIFEST}, or archives NAME_COMPONENT_TARGET.tar.zst"
-        raise IntegrityError(Problem(file=str(folder), message="contains no artifacts", hint=hint))
+        hint = (
+            f"put artifacts here: folders called NAME_COMPONENT_TARGET with an {MANIFEST}, or archives "
+            "NAME_COMPONENT_TARGET.tar.zst"
+        )
+        raise IntegrityError(Problem(file=str(folder), message="the folder contains no artifacts", hint=hint))
     built = {name.target for name in found} - {GENERIC}
     if targets is not None:
         wanted = {target for target in built if target in targets or base_target(target) in targets}
@@ -219,9 +230,11 @@ def _choose(
             target for target in targets if not any(target in {it, base_target(it)} for it in built | {GENERIC})
         )
         if missing:
-            hint = f"it contains artifacts for {', '.join(sorted(built)) or 'no GPU at all'}"
+            hint = f"choose a GPU that the folder has artifacts for: {', '.join(sorted(built)) or 'no GPU at all'}"
             raise IntegrityError(
-                Problem(file=str(folder), message=f"contains no artifacts for {', '.join(missing)}", hint=hint)
+                Problem(
+                    file=str(folder), message=f"the folder contains no artifacts for {', '.join(missing)}", hint=hint
+                )
             )
         found = {name: places for name, places in found.items() if name.target in wanted | {GENERIC}}
     for name, places in sorted(found.items()):
@@ -234,7 +247,7 @@ def _read_artifact(name: ArtifactName, root: Path, problems: list[Problem], *, s
     try:
         text = (root / MANIFEST).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise HostError(Problem(file=str(shown / MANIFEST), message=f"cannot be read: {error}")) from error
+        raise HostError(Problem(file=str(shown / MANIFEST), message=f"the file cannot be read: {error}")) from error
     bases = base_folders(text, filename=str(shown / MANIFEST))
     entries: list[SdkEntry] = []
     for item in scan(root):
@@ -242,7 +255,7 @@ def _read_artifact(name: ArtifactName, root: Path, problems: list[Problem], *, s
         if base is not None:
             entries += entry_of(item, item.path[len(base) + 1 :], name, problems, shown=f"{shown}/{item.path}")
         elif item.path != MANIFEST and not (item.kind == "folder" and _leads_to(item.path, bases)):
-            message = f"is not in any folder that {MANIFEST} lists"
+            message = f"the file is not in any folder that {MANIFEST} lists"
             problems.append(Problem(file=repr(f"{shown}/{item.path}")[1:-1], message=message))
     return entries
 

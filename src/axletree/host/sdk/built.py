@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.binary.zip.members import read_member
-from axletree.core.errors import HostError, IntegrityError, Problem
+from axletree.core.errors import IntegrityError, Problem
 from axletree.core.values import Digest
 from axletree.host.archive import digest_file
+from axletree.host.files import file_errors
 from axletree.host.wheels import open_wheel
 from axletree.package.index import distribution_of
 from axletree.package.sdk.shipped import FILE, SdkFile
@@ -47,10 +48,8 @@ def read_built(folder: Path) -> tuple[BuiltFile, ...]:
         HostError: the folder or a file can't be read.
         IntegrityError: one is no sound wheel or sdist; names all of them.
     """
-    try:
+    with file_errors(folder):
         paths = sorted(path for path in folder.iterdir() if path.name.endswith((".whl", ".tar.gz")))
-    except OSError as error:
-        raise HostError(Problem(file=str(folder), message=f"cannot be read: {error.strerror}")) from error
     found: list[BuiltFile] = []
     problems: list[Problem] = []
     for path in paths:
@@ -102,7 +101,7 @@ def _sdist(path: Path) -> BuiltFile:
                     stream = archive.extractfile(member) or io.BytesIO()
                     sdk = _decode(stream.read(_LIMIT))
     except (tarfile.TarError, EOFError, OSError) as error:
-        raise IntegrityError(Problem(file=str(path), message=f"is not a valid sdist: {error}")) from error
+        raise IntegrityError(Problem(file=str(path), message=f"the file is not a valid sdist: {error}")) from error
     size = path.stat().st_size
     return BuiltFile(path=path, project=project, version=version, size=size, sha256=digest_file(path), sdk=sdk)
 

@@ -58,7 +58,7 @@ def aim(launcher: bytes, target: str) -> bytes:
     path = os.fsencode(target)
     if len(path) >= _ROOM:
         raise IntegrityError(
-            Problem(key=target[:80], message=f"is longer than the {_ROOM} bytes that a launcher can store")
+            Problem(key=target[:80], message=f"the path is longer than the {_ROOM} bytes that a launcher can store")
         )
     at = launcher.index(_MARK)
     return launcher[:at] + path + bytes(_ROOM - len(path)) + launcher[at + _ROOM :]

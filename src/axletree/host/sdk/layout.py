@@ -15,8 +15,9 @@ import msgspec
 import zstandard
 
 from axletree.binary.zip.records import EARLIEST
-from axletree.core.errors import HostError, IntegrityError, Problem, UsageError
-from axletree.host.files import part_folder
+from axletree.core.errors import IntegrityError, Problem, UsageError
+from axletree.disk import part_folder, write_all
+from axletree.host.files import file_errors
 from axletree.host.sdk.together import all_results
 from axletree.package.ahead import made_ahead
 from axletree.package.sdk.artifact_name import MANIFEST, ArtifactName, parse_artifact_name
@@ -78,7 +79,7 @@ def lay_out(
         HostError: something can't be read or written. Nothing is left behind then.
     """
     members = _members(tuple(entries), records or {})
-    try:
+    with file_errors(out, "the file cannot be laid out", precise=True):
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise UsageError(f"{out} exists and is not empty", hint="choose a different folder, or remove this one")
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -91,9 +92,6 @@ def lay_out(
                 counts = {"linked": 0, "copied": 0}
                 laid = [_place(name, members[name], part, counts) for name in sorted(members)]
             part.rename(out)
-    except OSError as error:
-        where = str(error.filename or out)
-        raise HostError(Problem(file=where, message=f"cannot be laid out: {error.strerror}")) from error
     return LaidOut(folder=str(out), artifacts=tuple(laid), linked=counts["linked"], copied=counts["copied"])
 
 
@@ -117,7 +115,7 @@ def _members(entries: Sequence[SdkEntry], records: Mapping[str, bytes]) -> dict[
     for path, data in sorted(records.items()):
         if path in paths:
             problems[path] = Problem(
-                file=path, message="the SDK already contains this file, which axletree needs to write"
+                file=path, message="the SDK already contains this file, which Axletree needs to write"
             )
         found.setdefault(RECORDS, []).append(_Member(path=f"{RECORDS_BASE}/{path}", data=data))
     if problems:
@@ -171,7 +169,7 @@ def _pack(name: ArtifactName, members: Sequence[_Member], out: Path, epoch: int)
     """An artifact as an archive, with its checksum beside it."""
     filename = f"{name.folder}.tar.zst"
     ordered = sorted(members, key=lambda member: member.path)
-    digest, packed = hashlib.sha256(), 0
+    digest = hashlib.sha256()
     parameters = zstandard.ZstdCompressionParameters.from_level(LEVEL, threads=1, write_checksum=True)
     packer = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
     with (
@@ -181,19 +179,13 @@ def _pack(name: ArtifactName, members: Sequence[_Member], out: Path, epoch: int)
         for chunk in chunks:
             if data := packer.compress(chunk):
                 digest.update(data)
-                packed += _write(sink.fileno(), data)
+                write_all(sink.fileno(), data)
         data = packer.flush()
         digest.update(data)
-        packed += _write(sink.fileno(), data)
+        write_all(sink.fileno(), data)
+        packed = sink.tell()
     (out / f"{filename}.sha256sum").write_text(f"{digest.hexdigest()}  {filename}\n", encoding="utf-8")
     return msgspec.structs.replace(_laid(filename, members), packed=packed)
-
-
-def _write(descriptor: int, data: bytes) -> int:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
-    return len(data)
 
 
 def _tar(manifest: bytes, members: Iterable[_Member], epoch: int) -> Generator[bytes, None, None]:
@@ -231,7 +223,7 @@ def _content(entry: SdkEntry) -> Generator[bytes, None, None]:
                 break
             yield piece
     if left:
-        raise IntegrityError(Problem(file=entry.source, message="has changed since it was listed"))
+        raise IntegrityError(Problem(file=entry.source, message="the file has changed since it was listed"))
 
 
 def _laid(name: str, members: Sequence[_Member]) -> LaidArtifact:

@@ -12,6 +12,7 @@ import msgspec
 from axletree.core.errors import HostError, IntegrityError, Problem
 from axletree.core.globs import glob_matcher
 from axletree.core.units import some_of
+from axletree.host.files import file_errors
 from axletree.host.sdk.artifacts import entry_of, refuse
 from axletree.host.sdk.scan import same_content, scan
 from axletree.host.sdk.together import all_results
@@ -77,7 +78,7 @@ def read_prefix(
             entries += entry_of(found, item.path, name, problems, shown=item.place)
     refuse(problems)
     if not entries:
-        raise IntegrityError(Problem(file=str(folder), message="is empty"))
+        raise IntegrityError(Problem(file=str(folder), message="the folder is empty"))
     _note_outside(outside, str(folder), note)
     return merge_entries(entries, same=same_content, note=note)
 
@@ -158,14 +159,11 @@ def _note_outside(links: list[str], shown: str, note: Callable[[str], None]) -> 
 
 
 def _debs(folder: Path, cache: Path, threads: int) -> list[_Deb]:
-    try:
+    with file_errors(folder, precise=True):
         places = sorted(folder.iterdir())
         archives = [place for place in places if place.name.endswith(".deb") and place.is_file()]
         archives.sort(key=lambda place: -place.stat().st_size)
         trees = [place for place in places if place.is_dir()]
-    except OSError as error:
-        where = str(error.filename or folder)
-        raise HostError(Problem(file=where, message=f"cannot be read: {error.strerror}")) from error
     with ThreadPoolExecutor(max_workers=max(1, threads)) as pool:
         pending = {place: pool.submit(unpack_deb, place, cache) for place in archives}
     problems: list[Problem] = []
@@ -174,7 +172,7 @@ def _debs(folder: Path, cache: Path, threads: int) -> list[_Deb]:
     unpacked = zip(pending, all_results(pending.values()), strict=True)
     found += [_Deb(root=root, control=control, shown=place.name) for place, (root, control) in unpacked]
     if not found:
-        raise IntegrityError(Problem(file=str(folder), message="contains no Debian packages (*.deb)"))
+        raise IntegrityError(Problem(file=str(folder), message="the folder contains no Debian packages (*.deb)"))
     return sorted(found, key=lambda deb: (deb.control.package, deb.shown))
 
 
@@ -188,7 +186,7 @@ def _tree(place: Path, problems: list[Problem]) -> _Deb:
     except IntegrityError as error:
         problems += error.problems
     except OSError as error:
-        raise HostError(Problem(file=str(control), message=f"cannot be read: {error.strerror}")) from error
+        raise HostError(Problem(file=str(control), message=f"the file cannot be read: {error.strerror}")) from error
     return _Deb(root=place, control=DebControl(package=name), shown=place.name)
 
 
@@ -202,12 +200,14 @@ def _artifacts_of(found: list[_Deb], debs: Debs, folder: Path) -> dict[str, str]
         package = deb.control.package
         artifact = next((artifact for matches, artifact in tests if matches(package)), None)
         if package in shown:
-            message = f"package {package} occurs twice: {shown[package]} and {deb.shown}"
+            message = f"package {package} is in two files: {shown[package]} and {deb.shown}"
             problems.append(Problem(file=str(folder), message=message, hint="remove one of them"))
         elif artifact is None:
             hint = f'assign it to an artifact in the manifest, under [debs.artifacts]: "{package}" = "NAME"'
             problems.append(
-                Problem(file=deb.shown, message=f"package {package} does not belong to an artifact", hint=hint)
+                Problem(
+                    file=deb.shown, message=f"the manifest does not assign package {package} to an artifact", hint=hint
+                )
             )
         else:
             artifacts[package] = artifact
@@ -216,6 +216,8 @@ def _artifacts_of(found: list[_Deb], debs: Debs, folder: Path) -> dict[str, str]
     real = {name: deb for name, deb in architectures.items() if name not in {"", "all"}}
     if len(real) > 1:
         listed = ", ".join(f"{name} ({deb})" for name, deb in sorted(real.items()))
-        problems.append(Problem(file=str(folder), message=f"contains packages for several architectures: {listed}"))
+        problems.append(
+            Problem(file=str(folder), message=f"the folder contains packages for several architectures: {listed}")
+        )
     refuse(problems)
     return artifacts

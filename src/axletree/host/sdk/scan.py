@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from axletree.core.errors import HostError, Problem
+from axletree.host.files import file_errors
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,16 +39,13 @@ def scan(folder: Path) -> list[ScannedFile]:
     waiting = [(os.fspath(folder), "")]
     while waiting:
         parent, prefix = waiting.pop()
-        try:
-            with os.scandir(parent) as items:
-                before = len(found) + len(waiting)
-                for item in items:
-                    if item.is_dir(follow_symlinks=False):
-                        waiting.append((item.path, f"{prefix}{item.name}/"))
-                    else:
-                        found.append(_found(item, f"{prefix}{item.name}"))
-        except OSError as error:
-            raise HostError(Problem(file=parent, message=f"cannot be read: {error.strerror}")) from error
+        with file_errors(parent), os.scandir(parent) as items:
+            before = len(found) + len(waiting)
+            for item in items:
+                if item.is_dir(follow_symlinks=False):
+                    waiting.append((item.path, f"{prefix}{item.name}/"))
+                else:
+                    found.append(_found(item, f"{prefix}{item.name}"))
         if prefix and len(found) + len(waiting) == before:
             found.append(ScannedFile(path=prefix[:-1], kind="folder", place=parent))
     found.sort(key=lambda entry: entry.path)
@@ -61,7 +58,7 @@ def same_content(one: SdkEntry, other: SdkEntry) -> bool:
     Raises:
         HostError: one can't be read.
     """
-    try:
+    with file_errors(one.source, precise=True):
         if os.path.samefile(one.source, other.source):  # noqa: PTH121 (of texts)
             return True
         with open(one.source, "rb", buffering=0) as left, open(other.source, "rb", buffering=0) as right:  # noqa: PTH123
@@ -69,8 +66,6 @@ def same_content(one: SdkEntry, other: SdkEntry) -> bool:
                 if piece != right.read(len(piece)):
                     return False
             return not right.read(1)
-    except OSError as error:
-        raise HostError(Problem(file=str(error.filename), message=f"cannot be read: {error.strerror}")) from error
 
 
 def _found(item: os.DirEntry[str], path: str) -> ScannedFile:

@@ -9,7 +9,7 @@ import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 from urllib.parse import quote, unquote, urlencode, urlsplit, urlunsplit
 
 import msgspec
@@ -18,9 +18,10 @@ from urllib3.exceptions import HTTPError
 from axletree.core.errors import HostError, IntegrityError, Problem, UsageError
 from axletree.host import web
 from axletree.host.archive import digest_file
-from axletree.host.fetch import DigestError, StatusError, download
+from axletree.host.fetch import DigestError, download
+from axletree.host.files import file_errors
 from axletree.host.indexes import local_path, redact
-from axletree.host.sdk.artifacts import CHECKSUM_SUFFIXES, parse_checksum
+from axletree.host.sdk.artifacts import CHECKSUM_SUFFIXES, file_text, parse_checksum
 from axletree.host.sdk.together import all_results
 from axletree.package.sdk.entries import GENERIC
 from axletree.package.sdk.store_listing import StoredArchive, bucket_page, choose_offers, offers, page_links, runs
@@ -42,6 +43,7 @@ _LOOK_BACK = 100
 _MOST_PAGES = 200
 """Of a bucket's list, each of a thousand names."""
 _DENIED = 403
+T = TypeVar("T")
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -75,10 +77,8 @@ def fetch_artifacts(
         HostError: the store has no such run, or nothing of the group; no answer; something can't be read or written.
     """
     found, run = _find(store, run_id, group, platform, targets, note)
-    try:
+    with file_errors(out, "the folder cannot be created"):
         out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise HostError(Problem(file=str(out), message=f"cannot be created: {error.strerror}")) from error
     with ThreadPoolExecutor(max_workers=PARALLEL) as pool:
         pending = [pool.submit(_bring, offer, out, note, backoff) for offer in found]
     files = tuple(all_results(pending))
@@ -107,7 +107,8 @@ def _find(
     known = _runs(store, platform)
     if not known:
         raise HostError(
-            f"{redact(store)} has no run for {platform}: no folder RUN-{platform}", hint="choose one with --run-id"
+            f"{redact(store)} has no runs for {platform}: no folder is named RUN-{platform}",
+            hint="specify a run with --run-id",
         )
     for run in known[:_LOOK_BACK]:
         chosen = choose_offers(_held(store, f"{run}-{platform}", group) or (), group, targets)
@@ -124,7 +125,7 @@ def _of_group(chosen: Iterable[ArtifactName], group: str) -> bool:
 
 def _nothing(store: str, where: str, group: str, held: Iterable[StoredArchive]) -> HostError:
     stems = {offer.filename.partition(".tar.")[0].rpartition("_")[2] for offer in held}
-    hint = f"it contains files for {', '.join(sorted(stems))}" if stems else None
+    hint = f"choose a group that the run has files for: {', '.join(sorted(stems))}" if stems else None
     return HostError(f"{redact(store)} has no files for group {group} in {where}", hint=hint)
 
 
@@ -137,50 +138,44 @@ def _held(store: str, run: str, group: str) -> tuple[StoredArchive, ...] | None:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise HostError(Problem(file=str(error.filename), message=f"cannot be read: {error.strerror}")) from error
+            raise HostError(
+                Problem(file=str(error.filename), message=f"the file cannot be read: {error.strerror}")
+            ) from error
         found = offers(quote(name) for name in names)
         return tuple(
             msgspec.structs.replace(offer, location=str(folder / run / offer.filename), sha256=None) for offer in found
         )
     base = _address(store, f"{run}/")
-    denied: StatusError | None = None
-    for page in (f"index-{quote(group)}.html", "index.html", ""):
-        try:
-            links = _page(_address(base, page))
-        except StatusError as error:
-            if error.status != _DENIED:
-                raise
-            denied = error  # what a bucket says of what is not there, too
-        else:
-            if links is not None and (found := offers(links)):
-                return found
-    if found := offers(_objects(store, f"{run}/")):
-        return found
-    if denied is not None:
-        raise denied
-    return None
+    pages = (_address(base, page) for page in (f"index-{quote(group)}.html", "index.html", ""))
+    return _listing(store, pages, f"{run}/", offers) or None
 
 
 def _runs(store: str, platform: str) -> tuple[str, ...]:
     """Ids of a store's runs, the highest first; by the first of its listings that has any."""
     folder = local_path(store)
     if folder is not None:
-        try:
+        with file_errors(folder):
             return runs([place.name for place in folder.iterdir() if place.is_dir()], platform)
-        except OSError as error:
-            raise HostError(Problem(file=str(folder), message=f"cannot be read: {error.strerror}")) from error
-    denied: StatusError | None = None
-    for page in ("", "index.html"):
+    pages = (_address(store, page) for page in ("", "index.html"))
+    return _listing(store, pages, "", lambda links: runs(map(_last, links), platform))
+
+
+def _listing(
+    store: str, pages: Iterable[str], below: str, read: Callable[[Iterable[str]], tuple[T, ...]]
+) -> tuple[T, ...]:
+    """What the first page says that says anything, or else what the store says of its objects."""
+    denied: web.StatusError | None = None
+    for page in pages:
         try:
-            links = _page(_address(store, page))
-        except StatusError as error:
+            links = _page(page)
+        except web.StatusError as error:
             if error.status != _DENIED:
                 raise
-            denied = error
+            denied = error  # what a bucket says of what is not there, too
         else:
-            if found := runs(map(_last, links or ()), platform):
+            if found := read(links or ()):
                 return found
-    found = runs(map(_last, _objects(store, "")), platform)
+    found = read(_objects(store, below))
     if not found and denied is not None:
         raise denied
     return found
@@ -203,7 +198,7 @@ def _objects(store: str, below: str) -> tuple[str, ...]:
         address = urlunsplit(root._replace(path="/", query=urlencode(query), fragment=""))
         try:
             text = _text(address, _PAGE_LIMIT)
-        except StatusError:
+        except web.StatusError:
             break
         page = bucket_page(text[0]) if text is not None else None
         if page is None:
@@ -243,8 +238,7 @@ def _text(url: str, limit: int) -> tuple[str, str] | None:
             if answer.status in {404, 410}:
                 return None
             if answer.status != 200:
-                hint = "set the credentials in the URL or in ~/.netrc" if answer.status in {401, 403} else None
-                raise StatusError(_shown(url), answer.status, hint=hint)
+                raise web.StatusError(_shown(url), answer.status)
             data = answer.read(limit + 1)
         finally:
             answer.close()
@@ -273,14 +267,14 @@ def _bring(offer: StoredArchive, out: Path, note: Callable[[str], None], backoff
             "the file in the store is damaged, or its checksum belongs to a different file; the download was discarded"
         )
         raise IntegrityError(f"{shown} does not match its checksum\n{error.digests}", hint=hint) from error
-    except StatusError as error:
+    except web.StatusError as error:
         told = "the store lists the file, but no longer contains it" if error.status == 404 else error.problems[0].hint
-        raise StatusError(shown, error.status, hint=told) from error
+        raise web.StatusError(shown, error.status, hint=told) from error
     except HostError as error:
         texts = (problem.message.replace(redact(offer.location), shown) for problem in error.problems)
         raise HostError(*texts, hint=error.problems[-1].hint) from error
     except OSError as error:
-        raise HostError(Problem(file=str(dest), message=f"cannot be written: {error.strerror}")) from error
+        raise HostError(Problem(file=str(dest), message=f"the file cannot be written: {error.strerror}")) from error
 
 
 def _shown(url: str) -> str:
@@ -301,7 +295,7 @@ def _checksum(offer: StoredArchive) -> str:
     text: str | None
     for suffix in CHECKSUM_SUFFIXES:
         if folder is not None:
-            text = _file_text(Path(f"{folder}{suffix}"))
+            text = file_text(Path(f"{folder}{suffix}"))
         else:
             found = _text(urlunsplit(parts._replace(path=f"{parts.path}{suffix}")), _CHECKSUM_LIMIT)
             text = found[0] if found else None
@@ -311,12 +305,3 @@ def _checksum(offer: StoredArchive) -> str:
         f"{_shown(offer.location)} has no checksum file, so it cannot be verified",
         hint=f"add {offer.filename}{CHECKSUM_SUFFIXES[0]} to the store, in sha256sum format",
     )
-
-
-def _file_text(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise HostError(Problem(file=str(path), message=f"cannot be read: {error.strerror}")) from error

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 import filelock
 import msgspec
 
-from axletree.core.errors import HostError, IntegrityError, Problem
+from axletree.core.errors import IntegrityError, Problem
 from axletree.core.trees import is_safe_path
 from axletree.core.units import format_bytes
+from axletree.disk import each_entry, part_folder, write_all
 from axletree.host.archive import digest_file, map_file
-from axletree.host.files import part_folder
+from axletree.host.files import file_errors, read_json
 from axletree.package.ahead import made_ahead
-from axletree.package.conda.untar import read_tar, tar_damaged
+from axletree.package.conda.untar import read_tar, tar_damaged, tar_refused
 from axletree.package.sdk.artifact_name import MANIFEST
 from axletree.package.sdk.merge import leaves_tree
 from axletree.package.sdk.packed import parse_control, read_deb, unpacked
@@ -101,7 +102,7 @@ def base_folders(text: str, *, filename: str) -> tuple[str, ...]:
     lines = [line.strip().rstrip("/") for line in text.splitlines() if line.strip()]
     wrong = [line for line in lines if not is_safe_path(line)]
     if wrong:
-        message = f"lists something that cannot be a folder in the artifact: {wrong[0]!r}"
+        message = f"the manifest lists an invalid artifact folder: {wrong[0]!r}"
         raise IntegrityError(Problem(file=filename, message=message))
     return tuple(dict.fromkeys(lines))
 
@@ -114,11 +115,13 @@ def below_base(path: str, bases: Sequence[str]) -> str | None:
 def _cached(
     archive: Path, cache: Path, *, digest: str | None, fill: Callable[[Path], dict[str, str]]
 ) -> tuple[Path, dict[str, str]]:
-    try:
+    with file_errors(archive, "the archive cannot be unpacked", precise=True):
         actual = digest_file(archive)
         if digest is not None and actual != digest:
-            message = f"does not match its checksum\n    expected sha256 {digest}\n    got sha256      {actual}"
-            raise IntegrityError(Problem(file=str(archive), message=message, hint="fetch it again"))
+            message = (
+                f"the file does not match its checksum\n    expected sha256 {digest}\n    got sha256      {actual}"
+            )
+            raise IntegrityError(Problem(file=str(archive), message=message, hint="download the file again"))
         cache.mkdir(parents=True, exist_ok=True)
         kept = cache / actual
         with filelock.FileLock(cache / f"{actual}.lock"):
@@ -130,33 +133,18 @@ def _cached(
                     note = _measure(part / CONTENT, fill(part / CONTENT))
                     (part / _NOTE).write_bytes(msgspec.json.encode(note))
                     part.rename(kept)
-    except OSError as error:
-        where = str(error.filename or archive)
-        raise HostError(Problem(file=where, message=f"cannot be unpacked: {error.strerror}")) from error
     return kept / CONTENT, note.control
 
 
 def _sound(kept: Path) -> _Unpacked | None:
     """What a folder of the cache should have, if it still has it."""
-    try:
-        note = msgspec.json.decode((kept / _NOTE).read_bytes(), type=_Unpacked)
-    except (OSError, msgspec.MsgspecError):
-        return None
-    return note if _measure(kept / CONTENT, note.control) == note else None
+    note = read_json(kept / _NOTE, _Unpacked)
+    return note if note is not None and _measure(kept / CONTENT, note.control) == note else None
 
 
 def _measure(folder: Path, control: dict[str, str]) -> _Unpacked:
-    files = size = 0
-    waiting = [os.fspath(folder)]
-    while waiting:
-        with os.scandir(waiting.pop()) as items:
-            for item in items:
-                if item.is_dir(follow_symlinks=False):
-                    waiting.append(item.path)
-                else:
-                    files += 1
-                    size += item.stat(follow_symlinks=False).st_size
-    return _Unpacked(files=files, size=size, control=control)
+    sizes = [entry.stat(follow_symlinks=False).st_size for _, entry in each_entry(folder)]
+    return _Unpacked(files=len(sizes), size=sum(sizes), control=control)
 
 
 def _checked(
@@ -170,27 +158,27 @@ def _checked(
             if entry.kind == "folder" and path in {"", "."}:
                 continue
             if path != MANIFEST or entry.kind != "file" or entry.size > _MAX_MANIFEST:
-                raise tar_damaged(archive, f"does not start with its {MANIFEST}", member=path)
+                raise tar_refused(archive, f"it does not start with its {MANIFEST}", member=path)
             data = b"".join(content)
             try:
                 bases = base_folders(data.decode(), filename=archive)
             except UnicodeDecodeError as error:
-                raise tar_damaged(archive, "is not UTF-8", member=path) from error
+                raise tar_damaged(archive, "the file is not UTF-8", member=path) from error
             yield entry, iter((data,))
             continue
         above = entry.kind == "folder" and any(f"{base}/".startswith(f"{path}/") for base in bases)
         if not above and below_base(path, bases) is None:
-            raise tar_damaged(archive, f"is not in any folder that {MANIFEST} lists", member=path)
+            raise tar_refused(archive, f"the file is not in any folder that {MANIFEST} lists", member=path)
         yield entry, content
     if bases is None:
-        raise tar_damaged(archive, f"has no {MANIFEST}")
+        raise tar_refused(archive, f"it has no {MANIFEST}")
 
 
 def _read_control(chunks: Iterable[bytes], archive: str) -> DebControl:
     for entry, content in read_tar(chunks, archive=archive):
         if entry.path.removeprefix("./") == "control" and entry.kind == "file" and entry.size <= _MAX_CONTROL:
             return parse_control(b"".join(content).decode(errors="replace"), filename=archive)
-    raise tar_damaged(archive, "has no control file")
+    raise tar_damaged(archive, "it has no control file")
 
 
 def _write_tree(
@@ -209,10 +197,10 @@ def _write_tree(
         total += entry.size
         if total > limit:
             message = (
-                f"unpacks to more than {format_bytes(limit)}, which is {_MOST_TIMES} times its size: it may be an "
-                "archive bomb"
+                f"it unpacks to more than {format_bytes(limit)}, which is {_MOST_TIMES} times its size: it "
+                "may be an archive bomb"
             )
-            raise tar_damaged(archive.name, message)
+            raise tar_refused(archive.name, message)
         place = folder / path
         _make_folders(path if entry.kind == "folder" else path.rpartition("/")[0], folder, kinds, archive.name)
         kinds[path] = entry.kind
@@ -223,7 +211,7 @@ def _write_tree(
         elif entry.kind == "hardlink":
             target = entry.target.removeprefix("./")
             if kinds.get(target) != "file":
-                message = f"is a hard link to {target!r}, which is not an earlier file in the archive"
+                message = f"the hard link points to {target!r}, which is not an earlier file in the archive"
                 raise tar_damaged(archive.name, message, member=path)
             kinds[path] = "file"
             os.link(folder / target, place)
@@ -233,14 +221,12 @@ def _write_tree(
 
 def _check_member(entry: TarEntry, path: str, kinds: dict[str, str], archive: str) -> None:
     if not is_safe_path(path):
-        raise tar_damaged(
-            archive, "has a path that leads out of the archive or is not allowed in a package", member=path
-        )
+        raise tar_refused(archive, "the path leads out of the archive or is not allowed in a package", member=path)
     if path in kinds and not (kinds[path] == entry.kind == "folder"):
-        raise tar_damaged(archive, "occurs twice", member=path)
+        raise tar_refused(archive, "the path occurs twice", member=path)
     # Debian's packages name files of the system by absolute paths: where these lie is the reader's business.
     if entry.kind == "link" and not entry.target.startswith("/") and leaves_tree(path, entry.target):
-        raise tar_damaged(archive, f"is a link that leads out of the archive, to {entry.target!r}", member=path)
+        raise tar_refused(archive, f"the link leads out of the archive, to {entry.target!r}", member=path)
 
 
 def _make_folders(path: str, folder: Path, kinds: dict[str, str], archive: str) -> None:
@@ -256,7 +242,7 @@ def _make_folders(path: str, folder: Path, kinds: dict[str, str], archive: str) 
     for part in parts:
         done = f"{done}/{part}" if done else part
         if kinds.setdefault(done, "folder") != "folder":
-            raise tar_damaged(archive, "is not a folder, but contains other entries", member=done)
+            raise tar_damaged(archive, "the entry is not a folder, but contains other entries", member=done)
         (folder / done).mkdir()
 
 
@@ -265,11 +251,9 @@ def _write_file(place: Path, content: Iterator[bytes | memoryview], *, executabl
     descriptor = os.open(place, flags, 0o555 if executable else 0o444)
     try:
         for piece in content:
-            view = memoryview(piece)
-            left -= len(view)
-            while view:
-                view = view[os.write(descriptor, view) :]
+            left -= len(piece)
+            write_all(descriptor, piece)
     finally:
         os.close(descriptor)
     if left:
-        raise tar_damaged(place.name, "is truncated")
+        raise tar_damaged(place.name, "it is truncated")

@@ -200,10 +200,10 @@ class _Adapter:
             self.left_out.add(name)
             return None
         if name.startswith(("/", "-L/", "-I/")):
-            hint = f'if users do not need it, add it to private: "{name}"'
+            hint = f'if users do not need "{name}", add it to `private`'
             self.fault(argument, f"{target}: {key or 'a list'} refers to {name} on the build machine", hint)
         elif linked and _TARGET.fullmatch(name) and not self.known.defines(name):
-            hint = f'if users do not need it, add it to private: "{name}"'
+            hint = f'if users do not need "{name}", add it to `private`'
             self.fault(
                 argument, f"{target} links to {name}, which no CMake file in the tree defines or looks for", hint
             )
@@ -221,7 +221,11 @@ class _Adapter:
         new = self.tree.moved.get(path, self.tree.folders.get(path))
         if new is None:
             gone = path in self.tree.dropped
-            what = f"refers to {path}, which `drop` removes" if gone else f"refers to {path}, which is not in the tree"
+            what = (
+                f"the file refers to {path}, which `drop` removes"
+                if gone
+                else f"the file refers to {path}, which is not in the tree"
+            )
             self.fault(
                 argument, what, "also drop the file that refers to this path, or keep the path" if gone else None
             )

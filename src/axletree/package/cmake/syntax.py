@@ -183,4 +183,6 @@ class _Scanner:
 
     def fault(self, message: str) -> IntegrityError:
         line = self.text.count("\n", 0, self.at) + 1
-        return IntegrityError(Problem(file=self.file, line=line, message=f"is not a CMake file: {message}"))
+        return IntegrityError(
+            Problem(file=self.file, line=line, message=f"the file is not a valid CMake file: {message}")
+        )

@@ -48,7 +48,7 @@ def check_conda(facts: CondaFacts) -> tuple[CondaIssue, ...]:
         listed = {entry.path for entry in facts.paths if entry.path_type != "directory"}
         for path in sorted(listed ^ set(facts.files)):
             where = "paths.json" if path in listed else "files"
-            found.append(("files", path, f"is listed only in info/{where}"))
+            found.append(("files", path, f"only info/{where} lists the file"))
     return tuple(CondaIssue(kind=k, package=facts.filename, path=p, detail=d) for k, p, d in found)
 
 
@@ -74,7 +74,11 @@ def clobbers(packages: Sequence[CondaFacts]) -> tuple[CondaIssue, ...]:
     for path, names in sorted(owners.items()):
         others = sorted(set(names[1:])) if len(names) > 1 else [folders[path]] if path in folders else []
         if others:
-            detail = f"is also in {', '.join(others)}" + ("" if len(names) > 1 else ", as a folder")
+            detail = (
+                "another package contains the same file: "
+                if len(names) > 1
+                else "the path is a folder in another package: "
+            ) + ", ".join(others)
             found.append(CondaIssue(kind="clobber", package=names[0], path=path, detail=detail))
     return tuple(found)
 
@@ -110,15 +114,19 @@ def _sibling(facts: CondaFacts, other: CondaFacts, rest: str, *, exact: bool) ->
     taken = _RANGE.search(version) or (version == other.version and fnmatchcase(other.build, build.strip() or "*"))
     if not same and (exact or not taken):
         wanted = f"{'exactly ' if exact else ''}{other.name} {other.version} {other.build}"
-        yield issue("pin", facts, "depends", f"has {other.name} {rest}".rstrip() + f", not {wanted}")
+        yield issue(
+            "pin", facts, "depends", f"the package depends on {other.name} {rest}".rstrip() + f" instead of {wanted}"
+        )
     if not facts.members or not other.members or other.index is None:
         return
     back = [spec for spec in (*other.index.constrains, *other.index.depends) if spec.split(" ")[0] == facts.name]
     if not any(facts.version in spec for spec in back):
-        detail = f"must constrain {facts.name}, which depends on this package, to {facts.version}"
+        detail = (
+            f"the package must constrain {facts.name} to {facts.version}, because {facts.name} depends on this package"
+        )
         yield issue("pin", other, "constrains", detail)
     if _exported(other) and not _exported(other) & _exported(facts):
-        detail = f"do not include {other.name}, which packages built against this one also need"
+        detail = f"the run exports do not include {other.name}, which packages built against this one also need"
         yield issue("run-exports", facts, "run_exports", detail)
 
 
@@ -139,9 +147,9 @@ def _identity(facts: CondaFacts) -> Iterator[_Found]:
         for field in ("name", "version", "build"):
             inside, outside = getattr(facts.index, field), getattr(facts, field)
             if inside != outside:
-                yield "name", field, f"is {inside!r} in info/index.json, but {outside!r} in the file name"
+                yield "name", field, f"the value is {inside!r} in info/index.json, but {outside!r} in the file name"
     if facts.paths is None and not any("paths.json" in sentence for sentence in facts.unreadable):
-        yield "unreadable", "", "info/paths.json is missing"
+        yield "unreadable", "", "the package has no info/paths.json"
 
 
 def _safety(facts: CondaFacts) -> Iterator[_Found]:
@@ -153,17 +161,17 @@ def _safety(facts: CondaFacts) -> Iterator[_Found]:
     for member in facts.members:
         path = member.path
         if not (safe or is_safe_path(path)):
-            yield "unsafe", repr(path)[1:-1][:300], "is not a path inside the prefix"
+            yield "unsafe", repr(path)[1:-1][:300], "the path leads outside the prefix"
             continue
         if counts[path] > 1:
-            yield "twice", path, "occurs twice in the archive"
+            yield "twice", path, "the file occurs twice in the archive"
         if member.kind == "link" and link_place(path, member.target) is None:
-            yield "link", path, f"points outside the prefix, to {member.target[:200]!r}"
+            yield "link", path, f"the link points outside the prefix, to {member.target[:200]!r}"
         if links and any(parent in links for parent in _parents(path)):
-            yield "unsafe", path, "is below a symbolic link in the package"
+            yield "unsafe", path, "the path is below a symbolic link in the package"
         other = cases.setdefault(path.lower(), path)
         if other != path and not (facts.index and (facts.index.subdir or "").startswith("linux")):
-            yield "case", path, f"differs from {other} only in case"
+            yield "case", path, f"the path differs from {other} only in case"
         if (wrong := wrong_pyc(path, noarch=noarch)) is not None:
             yield "pyc", path, wrong
 
@@ -181,48 +189,62 @@ def _listing(facts: CondaFacts, paths: Sequence[PathEntry]) -> Iterator[_Found]:
     safe = all_safe_paths([entry.path for entry in paths])
     for entry in paths:
         if not (safe or is_safe_path(entry.path)):
-            yield "unsafe", repr(entry.path)[1:-1][:300], "is listed, but is not a path inside the prefix"
+            yield "unsafe", repr(entry.path)[1:-1][:300], "info/paths.json lists a path that leads outside the prefix"
         elif entry.path in listed:
-            yield "twice", entry.path, "is listed twice"
+            yield "twice", entry.path, "info/paths.json lists the file twice"
         elif (member := members.get(entry.path)) is None:
             if entry.path_type != "directory":
-                yield "missing", entry.path, "is listed, but not in the archive"
+                yield "missing", entry.path, "info/paths.json lists the file, but the archive does not contain it"
         else:
             yield from _compare(entry, member, members)
         listed.add(entry.path)
     for path, member in members.items():
         if path not in listed and member.kind != "folder":
-            yield "extra", path, "is in the archive, but not listed"
+            yield "extra", path, "the archive contains the file, but info/paths.json does not list it"
 
 
 def _compare(entry: PathEntry, member: CondaMember, members: Mapping[str, CondaMember]) -> Iterator[_Found]:
     is_link = member.kind == "link"
     if is_link != (entry.path_type == "softlink"):
-        yield "type", entry.path, f"is listed as {entry.path_type}, but is a {member.kind}"
+        yield (
+            "type",
+            entry.path,
+            f"info/paths.json lists a {entry.path_type}, but the archive contains a {member.kind}",
+        )
         return
     if is_link or member.kind == "folder":
         return
     true = member if member.kind == "file" else members.get(member.target)
     if true is None or true.kind != "file":
-        yield "link", entry.path, f"is a hard link to {member.target[:200]!r}, which is not a file in the package"
+        yield (
+            "link",
+            entry.path,
+            f"the hard link points to {member.target[:200]!r}, which is not a file in the package",
+        )
         return
     if entry.size_in_bytes is not None and entry.size_in_bytes != true.size:
-        yield "size", entry.path, f"has {true.size} bytes, but the listed size is {entry.size_in_bytes}"
+        yield "size", entry.path, f"the file has {true.size} bytes, but info/paths.json lists {entry.size_in_bytes}"
     if entry.sha256 is not None and entry.sha256 != true.sha256:
-        yield "hash", entry.path, f"has SHA-256 {true.sha256}, but the listed one is {entry.sha256[:80]}"
+        yield "hash", entry.path, f"the file has SHA-256 {true.sha256}, but info/paths.json lists {entry.sha256[:80]}"
     if entry.prefix_placeholder is None and true.prefix and not entry.path.endswith(".pyc"):
         yield (
             "prefix",
             entry.path,
-            "contains its build prefix, but is not listed as a file that needs prefix replacement",
+            (
+                "the file contains its build prefix, but info/paths.json does not list it as a file that needs "
+                "prefix replacement"
+            ),
         )
     elif entry.prefix_placeholder is not None and true.prefix is None:
-        yield "prefix", entry.path, "is listed with a prefix that it does not contain"
+        yield "prefix", entry.path, "info/paths.json lists a prefix that the file does not contain"
     elif entry.file_mode == "text" and true.prefix == "binary":
         yield (
             "prefix",
             entry.path,
-            "is listed as text, but contains NUL bytes: its prefix would be replaced incorrectly",
+            (
+                "info/paths.json lists the file as text, but it contains NUL bytes, so its prefix would be "
+                "replaced incorrectly"
+            ),
         )
 
 

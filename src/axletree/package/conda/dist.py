@@ -184,7 +184,7 @@ def _platform_problems(info: WheelInfo, target: CondaTarget) -> list[Problem]:
     if not any(_runs(interpreter, abi, target.python) for interpreter, abi in interpreters):
         wanted = f"Python {target.python}" if target.python else "all Python versions"
         problems.append(
-            Problem(key="python", message=f"a wheel with tag {', '.join(info.tags[:3])} is not for {wanted}")
+            Problem(key="python", message=f"a wheel with tag {', '.join(info.tags[:3])} does not support {wanted}")
         )
     return problems
 
@@ -230,9 +230,9 @@ def _placed(
             yield _file(member, f"{roots[scheme]}/{rest}".removeprefix("/"))
         else:
             message = (
-                "cannot be in a package for all Python versions"
+                "the file cannot be in a package for all Python versions"
                 if scheme == "headers"
-                else "not a valid wheel install scheme"
+                else "this folder is not a valid wheel install scheme"
             )
             problems.append(Problem(key=member.path, message=message))
 
@@ -309,7 +309,8 @@ def _entry_points(members: Iterable[Member], folder: str, problems: list[Problem
     try:
         parser.read_string(b"".join(content_chunks(_file(found, found.path))).decode())
     except (configparser.Error, UnicodeDecodeError) as error:
-        problems.append(Problem(key=found.path, message=f"cannot be read: {str(error).splitlines()[0]}"))
+        reason = str(error).splitlines()[0]
+        problems.append(Problem(key=found.path, message=f"the file cannot be read: {reason}"))
         return []
     points: list[str] = []
     for group in ("console_scripts", "gui_scripts"):

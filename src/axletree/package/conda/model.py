@@ -139,7 +139,7 @@ def _name_problems(package: CondaPackage) -> Iterator[Problem]:
         if pattern.fullmatch(value) is None:
             yield Problem(key=key, message=f"{value!r} is not a valid conda {key}: {rule}")
     if package.build_number < 0:
-        yield Problem(key="build_number", message="is negative")
+        yield Problem(key="build_number", message="the build number is negative")
     if package.subdir == "noarch" and package.noarch is None:
         yield Problem(key="noarch", message="a noarch package must be 'python' or 'generic'")
     if package.entry_points and package.noarch != "python":
@@ -155,22 +155,22 @@ def _path_problems(files: Sequence[CondaFile], *, root: str = "") -> Iterator[Pr
     for file in files:
         key = posixpath.join(root, file.path)[:300]
         if not (safe or is_safe_path(file.path)) or _has_long_part(file.path):
-            yield Problem(key=key, message="not a valid path for a package file")
+            yield Problem(key=key, message="the path is not valid in a package")
         if file.path in leaves:
-            yield Problem(key=key, message="occurs twice in the package")
+            yield Problem(key=key, message="the package lists this file twice")
         leaves.add(file.path)
         if not root and file.path.partition("/")[0] in {"info", "conda-meta"}:
-            yield Problem(key=key, message="is in a folder reserved for conda")
+            yield Problem(key=key, message="the file is in a folder that conda reserves")
         if file.link is not None:
             if file.data:
-                yield Problem(key=key, message="is a link, but has content")
+                yield Problem(key=key, message="the entry is a link, but has content")
             if link_place(file.path, file.link) is None:
-                message = f"is a link to {file.link[:200]!r}, which is outside the package"
+                message = f"the entry is a link to {file.link[:200]!r}, which is outside the package"
                 yield Problem(key=key, message=message, hint="use a relative link to a path inside the prefix")
         elif callable(file.data) and file.size is None:
-            yield Problem(key=key, message="is given in chunks, so its size must be specified")
+            yield Problem(key=key, message="the file's size must be specified, because its content is given in chunks")
     for path in paths_above_others(leaves):
-        yield Problem(key=posixpath.join(root, path), message="is both a file and a folder in the package")
+        yield Problem(key=posixpath.join(root, path), message="the path is both a file and a folder in the package")
 
 
 def _has_long_part(path: str) -> bool:
@@ -207,11 +207,11 @@ def wrong_pyc(path: str, *, noarch: bool) -> str | None:
     if not path.endswith(".pyc"):
         return None
     if noarch:
-        return "is compiled, but installers compile the files of noarch: python packages themselves"
+        return "the file is compiled, but installers compile noarch: python packages themselves"
     found, home = _PYC.fullmatch(path), _PYTHON.match(path)
     if found is None or home is None:
         return None
     wanted = f"cpython-{home[1]}{home[2]}{home[3]}"
     if found[1] == wanted:
         return None
-    return f"is compiled for {found[1]}, but its folder belongs to {wanted}"
+    return f"the file is compiled for {found[1]}, but is in a folder for {wanted}"

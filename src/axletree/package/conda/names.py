@@ -35,4 +35,4 @@ def parse_conda_name(filename: str) -> tuple[str, str, str]:
         if found is not None:
             return found["name"], found["version"], found["build"]
     hint = "name it NAME-VERSION-BUILD.conda or NAME-VERSION-BUILD.tar.bz2"
-    raise IntegrityError(Problem(file=filename, message="not a valid conda package file name", hint=hint))
+    raise IntegrityError(Problem(file=filename, message="the file name is not valid for a conda package", hint=hint))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from axletree.core.errors import IntegrityError, Problem
+from axletree.core.errors import IntegrityError
 
 _MACHINES = {"x86_64": "64", "amd64": "64", "i686": "32", "win32": "32"}
 _PLATFORM = re.compile(r"(?:many|musl)?(linux|macosx|win)\w*?_?(x86_64|amd64|i686|aarch64|arm64|ppc64le|s390x|win32)")
@@ -20,6 +20,6 @@ def conda_subdir(platform: str) -> str:
         return "noarch"
     found = _PLATFORM.fullmatch(platform.partition(".")[0])
     if found is None:
-        raise IntegrityError(Problem(key=platform, message="is not a conda platform"))
+        raise IntegrityError(f"conda has no platform for {platform!r}")
     system = {"linux": "linux", "macosx": "osx", "win": "win"}[found[1]]
     return f"{system}-{_MACHINES.get(found[2], found[2])}"

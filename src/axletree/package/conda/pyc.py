@@ -54,5 +54,5 @@ def plan_pyc(files: Iterable[CondaFile], *, python: str) -> tuple[CondaFile, ...
 def unfit_source(data: bytes, placeholder: str | None) -> str | None:
     """Why a source must not be compiled beforehand; ``None`` where it may be."""
     if holds_prefix(data, placeholder):
-        return "contains the prefix, so its text changes during installation"
+        return "the file contains the prefix, so its text changes during installation"
     return None

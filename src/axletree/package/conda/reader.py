@@ -5,7 +5,7 @@ from __future__ import annotations
 import bz2
 import hashlib
 from contextlib import closing
-from typing import IO, TYPE_CHECKING, Literal, Protocol, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Protocol, TypeVar, cast
 
 import msgspec
 import zstandard
@@ -17,7 +17,7 @@ from axletree.package.conda.info import IndexJson, PathEntry, PathsJson
 from axletree.package.conda.model import FileMode, RunExports
 from axletree.package.conda.names import parse_conda_name
 from axletree.package.conda.prefix import PrefixSearch
-from axletree.package.conda.untar import TarEntry, read_tar, tar_damaged
+from axletree.package.conda.untar import Kind, TarEntry, read_tar, tar_damaged, tar_refused
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping
@@ -38,7 +38,7 @@ class CondaMember(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What lies at a path of a package."""
 
     path: str
-    kind: Literal["file", "hardlink", "link", "folder"]
+    kind: Kind
     size: int
     sha256: str = ""
     """Of a file's content, hexadecimal."""
@@ -110,7 +110,7 @@ def scan_conda(buffer: bytes | memoryview, *, filename: str, code: CodeSink | No
                 if entry.path.startswith("info/"):
                     left -= entry.size
                     if left < 0:
-                        raise tar_damaged(filename, f"has more than {MAX_INFO >> 20} MiB in info/")
+                        raise tar_refused(filename, f"it has more than {MAX_INFO >> 20} MiB in info/")
                     _keep(entry, content, info, filename)
                 elif entry.path not in {"info", "."}:
                     if paths is None and "paths.json" in info:
@@ -147,9 +147,11 @@ def _archives(buffer: bytes | memoryview, filename: str) -> Iterator[Generator[b
     wanted = ("metadata.json", f"info-{stem}.tar.zst", f"pkg-{stem}.tar.zst")
     if entries.keys() != set(wanted):
         found = ", ".join(sorted(entries)[:5])
-        raise tar_damaged(filename, f"must contain {', '.join(wanted)} and nothing else, found {found}")
+        raise tar_refused(filename, f"a package must contain only {', '.join(wanted)}, found {found}")
     if any(entry.method != STORED for entry in entries.values()):
-        raise tar_damaged(filename, "compresses a member that is already compressed and must be stored as is")
+        raise tar_refused(
+            filename, "it compresses a member that is already compressed; that member must be stored uncompressed"
+        )
     _check_format(view, entries["metadata.json"], filename)
     for name in wanted[1:]:
         yield made_ahead(_unpack_zstd(view, entries[name], filename), most=_AHEAD)
@@ -159,9 +161,11 @@ def _check_format(view: memoryview, entry: ZipEntry, filename: str) -> None:
     try:
         metadata = msgspec.json.decode(view[entry.data : entry.data + entry.compressed], type=dict[str, object])
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise tar_damaged(filename, f"is damaged: {error}", member="metadata.json") from error
-    if metadata.get("conda_pkg_format_version") != 2:
-        raise tar_damaged(filename, "has an unsupported format version", member="metadata.json")
+        raise tar_damaged(filename, f"the file is not a JSON object: {error}", member="metadata.json") from error
+    version = metadata.get("conda_pkg_format_version")
+    if version != 2:
+        message = f"conda_pkg_format_version is {version!r}, but only version 2 is supported"
+        raise tar_refused(filename, message, member="metadata.json")
 
 
 class _Feed:
@@ -191,9 +195,9 @@ def _unpack_zstd(view: memoryview, entry: ZipEntry, filename: str) -> Generator[
                 total += len(piece)
                 yield piece
     except zstandard.ZstdError as error:
-        raise tar_damaged(filename, f"its Zstandard stream is damaged ({error})") from error
+        raise tar_damaged(filename, f"the Zstandard stream is damaged ({error})") from error
     if expected >= 0 and total < expected:
-        raise tar_damaged(filename, f"its Zstandard stream ends after {total} of {expected} bytes")
+        raise tar_damaged(filename, f"the Zstandard stream ends after {total} of {expected} bytes")
 
 
 def _unpack_bzip2(view: memoryview, filename: str) -> Generator[bytes, None, None]:
@@ -206,11 +210,11 @@ def _unpack_bzip2(view: memoryview, filename: str) -> Generator[bytes, None, Non
                 feed = bytes(view[position : position + _PIECE])
                 position += len(feed)
                 if not feed:
-                    raise tar_damaged(filename, "is truncated")
+                    raise tar_damaged(filename, "it is truncated")
             try:
                 piece = unpacker.decompress(feed, _PIECE)
             except OSError as error:
-                raise tar_damaged(filename, f"its bzip2 stream is damaged ({error})") from error
+                raise tar_damaged(filename, f"the bzip2 stream is damaged ({error})") from error
             if piece:
                 yield piece
         position -= len(unpacker.unused_data)
@@ -221,7 +225,7 @@ def _keep(entry: TarEntry, content: Iterable[bytes | memoryview], info: dict[str
         return
     path = entry.path.removeprefix("info/")
     if path in info:
-        raise tar_damaged(filename, "occurs twice", member=entry.path)
+        raise tar_refused(filename, "the file occurs twice", member=entry.path)
     info[path] = b"".join(content)
 
 

@@ -67,7 +67,7 @@ def channel_file(facts: CondaFacts, *, md5: str, sha256: str) -> ChannelFile:
         IntegrityError: the package has no readable ``index.json``.
     """
     if facts.index is None:
-        raise IntegrityError(Problem(file=facts.filename, message="has no readable info/index.json"))
+        raise IntegrityError(Problem(file=facts.filename, message="the package has no readable info/index.json"))
     record = msgspec.to_builtins(facts.index) | {"depends": list(facts.index.depends)}
     record |= {"md5": md5, "sha256": sha256, "size": facts.size}
     if facts.run_exports is not None:
@@ -99,9 +99,12 @@ def read_repodata(data: bytes, *, subdir: str, file: str = REPODATA) -> tuple[Ch
     try:
         table = msgspec.json.decode(data, type=_Repodata)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise IntegrityError(Problem(file=file, message=f"not a valid conda channel index: {error}")) from error
+        raise IntegrityError(
+            Problem(file=file, message=f"the file is not a valid conda channel index: {error}")
+        ) from error
     if table.info.subdir != subdir:
-        raise IntegrityError(Problem(file=file, message=f"is the index for {table.info.subdir}, not for {subdir}"))
+        found = table.info.subdir
+        raise IntegrityError(Problem(file=file, message=f"the file is the index for {found}, not for {subdir}"))
     lines = table.packages | table.conda
     return tuple(ChannelFile(filename=name, subdir=subdir, record=record) for name, record in lines.items())
 
@@ -118,8 +121,8 @@ def merge_channel(present: Iterable[ChannelFile], new: Iterable[ChannelFile]) ->
         other = files.setdefault((file.subdir, file.filename), file)
         if other.sha256 != file.sha256:
             was, now = other.sha256[:16] or "unknown", file.sha256[:16]
-            message = f"is already in the channel with different content (sha256 {was}..., now {now}...)"
-            hint = "change the version or build number of the new one, or remove the old one"
+            message = f"the package is already in the channel with different content (sha256 {was}..., now {now}...)"
+            hint = "change the version or build number of the new package, or remove the old one"
             problems.append(Problem(file=f"{file.subdir}/{file.filename}", message=message, hint=hint))
     if problems:
         raise PublishError(*problems)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from axletree.core.errors import IntegrityError, Problem
-from axletree.core.shipped import shipped_file
+from axletree.core.shipped import read_table, shipped_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -74,10 +73,7 @@ def parse_names(data: bytes, *, file: str) -> Names:
     Raises:
         IntegrityError: it is not in that form.
     """
-    try:
-        table = msgspec.convert(tomllib.loads(data.decode("utf-8")), _NamesFile)
-    except (ValueError, msgspec.ValidationError) as error:
-        raise IntegrityError(Problem(file=file, message=f"not a valid table of names: {error}")) from error
+    table = read_table(data, _NamesFile, file=file, wrong="the file is not a valid table of names")
     return {name: (name,) for name in table.same} | table.names
 
 
@@ -116,7 +112,7 @@ def convert_requires(metadata: Metadata, target: CondaTarget, names: Names | Non
             UndefinedEnvironmentName,
             ValueError,
         ) as error:
-            message = f"cannot be expressed as a conda dependency: {error}"
+            message = f"the requirement cannot be expressed as a conda dependency: {error}"
             problems.append(Problem(file=f"{metadata.name} METADATA", key=text[:200], message=message))
             continue
         if kind == "always":
@@ -174,7 +170,11 @@ def platform_depends(platforms: Iterable[str], subdir: str) -> tuple[str, ...]:
         own = "osx" if tag.startswith("macosx") else "win" if tag.startswith("win") else "linux"
         fits = found and own == system and (found["machine"] in {wanted, "universal2"} or tag in {"win32", "linux"})
         if found is None or found["musl"] or not fits:
-            problems.append(Problem(key=tag, message=f"a wheel for this platform cannot become a package for {subdir}"))
+            problems.append(
+                Problem(
+                    key=tag, message=f"a wheel for this platform cannot be converted to a conda package for {subdir}"
+                )
+            )
             continue
         glibc = _OLD_GLIBC.get(found["old"] or "") or (found["glibc"] or "").replace("_", ".")
         floor = (

@@ -90,7 +90,7 @@ def write_conda(
         Problem(
             file=f"{package.stem}.conda",
             key=f"info/{file.path}",
-            message="is a reserved file, which Axletree creates itself",
+            message="Axletree creates this file itself, so the package cannot contain another one with this path",
         )
         for file in package.info
         if file.path in OWN
@@ -149,7 +149,7 @@ def _unpacked(path: str, data: Packed) -> Iterator[bytes]:
         data=place,
         mode=0,
     )
-    yield from iter_member(archive, entry, archive="archive of the file")
+    yield from iter_member(archive, entry, archive="the file's archive")
 
 
 class _Tree:
@@ -219,12 +219,12 @@ class _Tree:
             yield chunk
         where = f"{self._package.stem}.conda"
         if size != expected:
-            message = f"was declared with {expected} bytes, but has {size}"
+            message = f"the file has {size} bytes, but was declared with {expected}"
             raise IntegrityError(Problem(file=where, key=file.path, message=message))
         if isinstance(file.data, Packed) and file.data.hash.startswith("sha256="):
             found = encode_hash(digest.digest())
             if found != file.data.hash.rstrip("="):
-                message = f"has {found}, but was declared with {file.data.hash[:80]}"
+                message = f"the file has {found}, but was declared with {file.data.hash[:80]}"
                 problems.append(Problem(file=where, key=file.path, message=message))
         mode = search.mode if search else None
         if mode == "binary":
@@ -243,18 +243,18 @@ class _Tree:
     def _binary_problems(self, file: CondaFile, where: str) -> Iterator[Problem]:
         package, length = self._package, len(self._placeholder or b"")
         if not glob_matcher(package.binary_prefix)(file.path):
-            message = "is a binary file that contains its build prefix, which cannot be safely replaced"
+            message = "the binary file contains its build prefix, which cannot be safely replaced"
             hint = (
                 "build the file without the path, or list the file in binary_prefix after checking how it uses the path"
             )
             yield Problem(file=where, key=file.path, message=message, hint=hint)
         elif length < MIN_BINARY:
             message = (
-                f"contains a prefix of {length} bytes; a binary file needs {MIN_BINARY}, so that longer prefixes can "
-                "replace it"
+                f"the file contains a prefix of {length} bytes, but a binary file needs {MIN_BINARY}, so that "
+                "longer prefixes can replace it"
             )
             yield Problem(
-                file=where, key=file.path, message=message, hint="build in a folder whose path has that length"
+                file=where, key=file.path, message=message, hint="build in a folder whose path is at least that long"
             )
 
 

@@ -60,7 +60,9 @@ def of_repodata(
     try:
         index = msgspec.json.decode(data, type=_Repodata)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise IntegrityError(Problem(file=file, message=f"not a valid conda channel index: {error}")) from error
+        raise IntegrityError(
+            Problem(file=file, message=f"the file is not a valid conda channel index: {error}")
+        ) from error
     names: dict[str, str] = {}
     texts: dict[str, set[str]] = {}
     gone = set(index.removed)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from axletree.core.errors import Problem, UsageError
 from axletree.package.drift.requirements import RequirementOrigin, of_metadata
+from axletree.package.wheel.metadata import parse_requirement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from packaging.requirements import Requirement
 
     from axletree.package.drift.evidence import Evidence
     from axletree.package.drift.names import DependencyTable
@@ -21,13 +23,12 @@ if TYPE_CHECKING:
 
 def requires_extras(project: str, evidence: Iterable[Evidence]) -> tuple[tuple[Evidence, Requirement], ...]:
     """The statements of wheels that require a project with extras."""
-    found = []
-    for each in evidence:
-        if each.column == "wheel" and each.project == canonicalize_name(project) and "[" in each.text:
-            try:
-                found.append((each, Requirement(each.text)))
-            except InvalidRequirement:
-                continue
+    found = [
+        (each, requirement)
+        for each in evidence
+        if each.column == "wheel" and each.project == canonicalize_name(project) and "[" in each.text
+        if (requirement := parse_requirement(each.text)) is not None
+    ]
     return tuple({text.text: (text, requirement) for text, requirement in found}.values())
 
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
 
 from axletree.core.errors import IntegrityError, Problem
 from axletree.core.shipped import Shipped
 from axletree.package.conda.requires import CONDA_NAMES, Names, conda_name
 from axletree.package.drift.tags import tag_version
+from axletree.package.wheel.metadata import parse_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -92,14 +92,16 @@ def parse_table(data: bytes, *, file: str, conda: Names) -> DependencyTable:
             ]:
                 re.compile(pattern)
     except (ValueError, msgspec.ValidationError, re.error) as error:
-        raise IntegrityError(Problem(file=file, message=f"not a valid table of dependencies: {error}")) from error
+        raise IntegrityError(
+            Problem(file=file, message=f"the file is not a valid table of dependencies: {error}")
+        ) from error
     aliases: dict[str, str] = {}
     for name, dependency in table.dependencies.items():
         for alias in map(_plain, dependency.names):
-            if aliases.setdefault(alias, name) != name:
-                raise IntegrityError(
-                    Problem(file=file, key=alias, message=f"{name} and {aliases[alias]} share this name")
-                )
+            other = aliases.setdefault(alias, name)
+            if other != name:
+                message = f"the dependencies {name} and {other} cannot share this name"
+                raise IntegrityError(Problem(file=file, key=alias, message=message))
     return DependencyTable(dependencies=table.dependencies, aliases=aliases, conda=conda, suffixes=table.suffixes)
 
 
@@ -157,7 +159,5 @@ def own_version(table: DependencyTable, dependency: str, kind: Kind, text: str) 
     if kind in {"tag", "pin"}:
         found = tag_version(text.strip())
         return None if found is None else str(found)
-    try:
-        return str(Version(text))
-    except InvalidVersion:
-        return None
+    version = parse_version(text)
+    return None if version is None else str(version)

@@ -51,7 +51,7 @@ def of_conda(text: str) -> VersionRange:
             that have no counterpart in PEP 440.
     """
     if len(text) > _LONGEST:
-        raise ValueError("a version spec longer than 500 characters")
+        raise ValueError("the version spec is longer than 500 characters")
     found = NONE
     for choice in text.split("|"):
         one = ANY

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
-from packaging.version import InvalidVersion, Version
 
 from axletree.core.units import some_of
 from axletree.package.drift import ranges
 from axletree.package.drift.evidence import Evidence
 from axletree.package.drift.names import is_known, look_up, own_version
 from axletree.package.drift.requirements import RequirementOrigin, of_requirement
+from axletree.package.wheel.metadata import parse_version
 from axletree.recipe.properties import properties_at
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def _of_properties(
         value = target.axes[axis]
         for name, text in texts.items():
             dependency = _of_property(name, table)
-            if dependency is None or not _is_version(text):
+            if dependency is None or "." not in text or parse_version(text) is None:
                 continue
             own = own_version(table, dependency, "variable" if dependency == "cuda" else "pypi", text) or text
             yield Evidence(
@@ -216,11 +216,3 @@ def _of_property(name: str, table: DependencyTable) -> str | None:
     if is_known(table, "pypi", f"nvidia-{name}") or f"nvidia-{name}" in table.conda:
         return look_up(table, "pypi", f"nvidia-{name}")
     return look_up(table, "variable", name) if name in table.dependencies else None
-
-
-def _is_version(text: str) -> bool:
-    try:
-        Version(text)
-    except InvalidVersion:
-        return False
-    return "." in text

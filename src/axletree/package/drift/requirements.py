@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
@@ -17,10 +16,13 @@ from axletree.package.drift import ranges
 from axletree.package.drift.evidence import Column, Evidence, Phase, Role, cuda_label
 from axletree.package.drift.names import look_up, own_version
 from axletree.package.project.code import assigned, parse_python, texts_in
+from axletree.package.wheel.metadata import parse_requirement
 from axletree.recipe.toml import tables_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from packaging.requirements import Requirement
 
     from axletree.package.drift.names import DependencyTable
     from axletree.package.wheel.metadata import Metadata
@@ -63,10 +65,7 @@ def of_requirement(
 
     ``cuda-toolkit[cublas,nvrtc]==13.0.3`` speaks of the toolkit and of each part that it names.
     """
-    try:
-        requirement = Requirement(text) if len(text) <= _LONGEST else None
-    except InvalidRequirement:
-        return ()
+    requirement = parse_requirement(text) if len(text) <= _LONGEST else None
     if requirement is None:
         return ()
     optional = _extra(requirement)
@@ -99,7 +98,7 @@ def of_requirement(
 def _part(whole: Evidence, name: str, project: str) -> Evidence:
     """A part that a metapackage's extra brings, in the version that the metapackage decides."""
     return msgspec.structs.replace(
-        whole, dependency=name, spec="*", range=None, note=f"in the version that {project} {whole.spec} provides"
+        whole, dependency=name, spec="*", range=None, note=f"version provided by {project} {whole.spec}"
     )
 
 

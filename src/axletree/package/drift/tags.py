@@ -7,9 +7,14 @@ are asked, and ``--contains`` too, which gives an upper bound.
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import msgspec
-from packaging.version import InvalidVersion, Version
+
+from axletree.package.wheel.metadata import parse_version
+
+if TYPE_CHECKING:
+    from packaging.version import Version
 
 _DESCRIBED = re.compile(r"(?P<tag>.+)-(?P<commits>\d+)-g(?P<commit>[0-9a-f]{4,64})")
 _CONTAINED = re.compile(r"(?P<tag>[^~^]+)(?P<way>(?:[~^]\d*)*)")
@@ -57,9 +62,4 @@ def tag_version(tag: str) -> Version | None:
     if len(tag) > _LONGEST:
         return None
     text = _PREFIX.sub("", tag.rpartition("/")[2], count=1)
-    for form in (text, text.replace("_", ".")):
-        try:
-            return Version(form)
-        except InvalidVersion:
-            continue
-    return None
+    return parse_version(text) or parse_version(text.replace("_", "."))

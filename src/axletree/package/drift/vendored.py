@@ -149,7 +149,7 @@ def _trouble(
             ", but the clone is shallow" if module.shallow else ""
         )
     elif module.shallow:
-        yield "its clone is shallow, so there may be later tags"
+        yield "its clone is shallow, so later tags may be missing"
     if described is not None and tag_version(described.tag) is None:
         yield f"tag {described.tag} is not a version"
     annotated = parse_describe(module.annotated)
@@ -157,7 +157,7 @@ def _trouble(
         status = f"{annotated.tag}, {_later_by(annotated)}"
         yield f"`git submodule status` reports {status}, because it ignores lightweight tags"
     if module.url and _is_fork(module.url, name, table):
-        yield f"a fork ({_repository(module.url)}), whose tags may differ from upstream's"
+        yield f"it is a fork ({_repository(module.url)}), so its tags may differ from upstream's"
 
 
 def _is_fork(url: str, name: str, table: DependencyTable) -> bool:

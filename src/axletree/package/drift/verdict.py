@@ -10,6 +10,7 @@ import msgspec
 from packaging.version import Version
 
 from axletree.core.findings import Finding
+from axletree.core.grouping import grouped
 from axletree.core.units import some_of
 from axletree.package.drift import ranges
 from axletree.package.drift.channel import Releases
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from packaging.ranges import VersionRange
 
-    from axletree.package.drift.evidence import Column
 
 Verdict = Literal[
     "conflict",
@@ -58,13 +58,13 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 
     verdict: Verdict
     why: str
-    """One sentence that names both sides."""
+    """One sentence about both sides."""
     optional: bool = False
-    """Whether only an extra of upstream's asks for it: told, but nobody needs to act."""
+    """Whether only an extra of upstream requires it; then nothing needs to be done."""
 
 
 class DriftRow(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is known of one dependency."""
+    """Everything known about one dependency."""
 
     dependency: str
     judgements: tuple[Judgement, ...]
@@ -94,9 +94,7 @@ def judge(
         worlds: the GPU worlds that the recipe is for; empty where it does not say. In others nothing can be missing.
         inherits: whether packages keep upstream's own run requirements.
     """
-    by_name: dict[str, list[Evidence]] = {}
-    for each in evidence:
-        by_name.setdefault(each.dependency, []).append(each)
+    by_name = grouped((each.dependency, each) for each in evidence)
     rows = []
     for name, found in by_name.items():
         asked = [each for each in found if each.column == "recipe"]
@@ -132,7 +130,7 @@ def _judgements(
     inherits: bool,
 ) -> Iterator[Judgement]:
     if asked and not upstream:
-        yield Judgement(verdict="only in recipe", why=f"upstream does not mention it; {_places(asked)}")
+        yield Judgement(verdict="only in recipe", why=f"upstream does not mention it; found in {_places(asked)}")
     elif asked and not any(_binds(one, other) for one in asked for other in upstream):
         yield _unbound(asked, upstream)
     for one in asked:
@@ -157,7 +155,8 @@ def _unbound(asked: Sequence[Evidence], upstream: Sequence[Evidence]) -> Judgeme
     if mentions:
         return Judgement(verdict="same", why=f"upstream accepts any version: {_places(mentions)}")
     why = (
-        f"upstream mentions it only for different builds or purposes: {_places(upstream)}; the recipe: {_places(asked)}"
+        f"upstream ({_places(upstream)}) mentions it only for builds or purposes other than the recipe's "
+        f"({_places(asked)})"
     )
     return Judgement(verdict="unknown", why=why)
 
@@ -177,11 +176,8 @@ def _against_upstream(one: Evidence, upstream: Sequence[Evidence]) -> Iterator[J
 
 def _groups(one: Evidence, upstream: Sequence[Evidence]) -> Iterator[list[Evidence]]:
     """Statements of one file about one phase: alternatives, of which any may hold."""
-    groups: dict[tuple[Column, str, str, str], list[Evidence]] = {}
-    for each in upstream:
-        if _binds(one, each):
-            groups.setdefault((each.column, _file(each), each.phase, each.role), []).append(each)
-    yield from groups.values()
+    bound = (each for each in upstream if _binds(one, each))
+    yield from grouped(((each.column, _file(each), each.phase, each.role), each) for each in bound).values()
 
 
 def _file(each: Evidence) -> str:
@@ -240,7 +236,7 @@ def _against_offer(one: Evidence, upstream: Sequence[Evidence], offer: Releases)
     having = [(version, text) for version, text in offer.versions if version in one.range]
     if not having:
         yield Judgement(
-            verdict="conflict", why=f"{_said(one)}; {offer.file} has no such version; the newest there is {shown}"
+            verdict="conflict", why=f"{_said(one)}; {offer.file} has no such version; its newest is {shown}"
         )
         return
     chosen, text = having[-1]
@@ -322,10 +318,11 @@ def contradictions(evidence: Iterable[Evidence]) -> tuple[Finding, ...]:
     Upstream's own check of this kind compares its NCCL pin with the wheel's requirement
     (``validate_nccl_dep_consistency`` in its ``generate_binary_build_matrix.py``).
     """
-    by_name: dict[str, list[Evidence]] = {}
-    for each in evidence:
-        if each.column in UPSTREAM and each.role != "mention" and each.range is not None and not each.optional:
-            by_name.setdefault(each.dependency, []).append(each)
+    by_name = grouped(
+        (each.dependency, each)
+        for each in evidence
+        if each.column in UPSTREAM and each.role != "mention" and each.range is not None and not each.optional
+    )
     findings = []
     for name, found in sorted(by_name.items()):
         pairs = [pair for pair in itertools.combinations(found, 2) if _contradict(*pair)]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from axletree.core.errors import Problem, UsageError
+from axletree.core.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -103,7 +103,7 @@ def parse_gpu(text: str) -> Gpu:
     if found is not None and not found[1].endswith("-generic"):
         return Gpu(maker="hip", name=text, processor=found[1], features=_features(found[2]))
     hint = "use a name such as 90, sm_90, 9.0 or gfx90a:xnack-"
-    raise UsageError(Problem(key=text[:60], message="is not a GPU architecture", hint=hint))
+    raise UsageError(f"unknown GPU architecture {text[:60]!r}", hint=hint)
 
 
 def gpu_of(code: CodeArch) -> Gpu | None:

@@ -132,7 +132,7 @@ def plan_thinning(code: LibraryCode, rules: ThinRules, *, name: str) -> Thinning
     notes = thinned.left
     amd = any(container.maker == "hip" for each in code.file.code for container in each.containers)
     if thinned.edits and amd:
-        notes = (*notes, f"dropped code is replaced with zeros and the size does not change: {plan}")
+        notes = (*notes, f"dropped code is replaced with zeros, so the file size does not change: {plan}")
     return Thinning(thinned, None, notes)
 
 

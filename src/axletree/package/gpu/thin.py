@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.binary.edits import Edit
+from axletree.binary.elf.verify import REPORT
 from axletree.binary.gpu.thin import thin_container
 from axletree.core.errors import IntegrityError, Problem
 from axletree.package.gpu.arch import Gpu, choose, gpu_of, order, parse_code
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from axletree.binary.gpu.code import Container, DeviceSection
     from axletree.binary.gpu.scan import SectionCode
     from axletree.package.gpu.arch import CodeArch
+
+
+_NOT_THINNED = "nothing was written, because the result would"
 
 
 class ThinRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +40,7 @@ class ThinRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ArchSaving(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of the code for one architecture."""
+    """What happens to the code for one architecture."""
 
     arch: str
     entries: int
@@ -117,7 +121,10 @@ class _Thinning:
             )
             found.append(Problem(file=self._name, message=message))
         if self._unserved:
-            hint = "choose an architecture in the file, or use --allow-missing if that GPU never uses these kernels"
+            hint = (
+                "choose an architecture that the file contains, or use --allow-missing if that GPU never uses these "
+                "kernels"
+            )
             found[-1] = msgspec.structs.replace(found[-1], hint=hint)
         return found
 
@@ -221,11 +228,13 @@ def check_thinned(code: Iterable[SectionCode], thinned: ThinnedFile, *, name: st
                     entries, size = found.get(entry.arch, (0, 0))
                     found[entry.arch] = (entries + 1, size + entry.size)
                 elif entry.arch != "host":
-                    problems.append(Problem(file=name, message=f"still contains code for {entry.arch}"))
+                    message = f"{_NOT_THINNED} still contain code for {entry.arch}"
+                    problems.append(Problem(file=name, message=message))
     if found != expected:
-        problems.append(Problem(file=name, message="lost code that should have been kept"))
+        message = f"{_NOT_THINNED} not contain all the code to keep"
+        problems.append(Problem(file=name, message=message))
     if problems:
-        raise IntegrityError(*problems[:20])
+        raise IntegrityError(*problems[:20], hint=REPORT)
 
 
 def gpus_in(sections: Iterable[DeviceSection]) -> tuple[Gpu, ...]:

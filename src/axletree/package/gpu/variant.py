@@ -85,15 +85,14 @@ def make_variant(label: str, properties: Iterable[Property]) -> WheelVariant:
     ordered = tuple(sorted(set(properties)))
     problems = [
         Problem(
-            key=str(part),
-            message="is not a valid variant property",
+            message=f"{str(part)!r} is not a valid variant property",
             hint="use a-z, 0-9 and _; values may also contain dots",
         )
         for part in ordered
         if not (_NAME.fullmatch(part.namespace) and _NAME.fullmatch(part.feature) and _VALUE.fullmatch(part.value))
     ]
     if not VARIANT_LABEL.fullmatch(label) or label == "null":
-        problems.append(Problem(key=label, message="is not a valid variant label", hint="use a-z, 0-9, _ and dots"))
+        problems.append(Problem(message=f"{label!r} is not a valid variant label", hint="use a-z, 0-9, _ and dots"))
     if not ordered:
         problems.append(Problem(key=label, message="a variant must have at least one property"))
     if problems:
@@ -155,7 +154,9 @@ def parse_variants(data: bytes, *, file: str = VARIANT_FILE) -> VariantSet:
         read = msgspec.json.decode(data, type=_File)
         providers = {name: _provider(fields) for name, fields in read.providers.items()}
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise IntegrityError(Problem(file=file, message=f"is not a valid variant description: {error}")) from error
+        raise IntegrityError(
+            Problem(file=file, message=f"the file is not a valid variant description: {error}")
+        ) from error
     variants = []
     for label, namespaces in read.variants.items():
         properties = [
@@ -190,21 +191,28 @@ def merge_variants(sets: Sequence[tuple[str, VariantSet]]) -> VariantSet:
         for variant in described.variants:
             first, known = variants.setdefault(variant.label, (file, variant))
             if known != variant:
-                message = f"gives label {variant.label!r} different properties from {first}"
+                message = f"the wheel defines label {variant.label!r} with different properties than {first}"
                 problems.append(Problem(file=file, message=message))
         for name, provider in described.providers.items():
             first, knows = providers.setdefault(name, (file, provider))
             if knows != provider:
-                problems.append(Problem(file=file, message=f"names a different provider for {name!r} than {first}"))
+                problems.append(
+                    Problem(file=file, message=f"the wheel names a different provider for {name!r} than {first} does")
+                )
         shorter, longer = sorted((namespaces, described.namespaces), key=len)
         if longer[: len(shorter)] != shorter:
+            order = ", ".join(described.namespaces)
             problems.append(
-                Problem(file=file, message=f"lists namespaces in a different order: {', '.join(described.namespaces)}")
+                Problem(file=file, message=f"other wheels list these namespaces in a different order: {order}")
             )
         namespaces = longer
     if problems:
         raise IntegrityError(
-            *problems, hint="all wheels of a release must agree, because they share one variant file in the index"
+            *problems,
+            hint=(
+                "build all wheels of the release with the same variant settings, because they share one variant "
+                "file in the index"
+            ),
         )
     return VariantSet(
         variants=tuple(variant for _, (_, variant) in sorted(variants.items())),

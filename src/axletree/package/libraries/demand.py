@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from axletree.core.grouping import grouped
 from axletree.package.libraries.linkage import Need, installed_path, library_paths
 from axletree.package.libraries.loading import follow_loading
 from axletree.package.libraries.providers import find_providers
@@ -168,9 +169,7 @@ def _split(need: Need, signs: _Signs) -> Iterator[Need]:
     if need.owner not in {"undeclared", "nobody"}:
         yield need
         return
-    reasons: dict[str, list[str]] = {}
-    for path in need.files:
-        reasons.setdefault(signs.find(path, need), []).append(path)
+    reasons = grouped((signs.find(path, need), path) for path in need.files)
     for why, files in sorted(reasons.items()):
         forgotten = need.owner == "nobody" and why in {"plug-in", "binding"}
         owner = need.owner if forgotten or not why else "optional"

@@ -19,6 +19,7 @@ from axletree.core.units import format_bytes
 from axletree.package.libraries.linkage import installed_path, is_loader, library_paths, origin_entry
 from axletree.package.libraries.providers import find_providers
 from axletree.package.sbom.write import Component
+from axletree.plan.actions.relocate import GraftedLibrary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -78,13 +79,14 @@ class Relink(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
-    """A needed library that stays outside."""
+    """A needed library that was not copied."""
 
     soname: str
     owner: str
     """``torch``, ``NVIDIA driver``, ``libpython`` ..."""
     declared: bool
-    """Whether the wheel requires a distribution that brings it; true for what no distribution may bring."""
+    """Whether the wheel requires a distribution that provides it; true for libraries that no distribution may
+    provide."""
     files: tuple[str, ...]
 
 
@@ -146,6 +148,21 @@ def plan_grafts(
             LeftOut(soname=soname, owner=owner, declared=declared, files=tuple(sorted(closure.users[soname])))
             for soname, (owner, declared) in sorted(closure.left.items())
         ),
+    )
+
+
+def grafted_library(graft: Graft) -> GraftedLibrary:
+    """A graft as reports and records have it."""
+    library = graft.library
+    return GraftedLibrary(
+        soname=library.soname,
+        path=graft.path,
+        size=library.size,
+        sha256=library.sha256,
+        origin=library.origin,
+        package=library.package,
+        version=library.version,
+        purl=library.purl,
     )
 
 
@@ -230,8 +247,11 @@ def _missing(closure: _Closure) -> Iterator[Problem]:
         yield Problem(
             file=files[0],
             key=soname,
-            message="needs a library that is neither in the wheel nor on this machine",
-            hint="repair the wheel where it was built, or add the library's folder with --library-path",
+            message="this library is needed, but it is neither in the wheel nor on this machine",
+            hint=(
+                "run `axletree repair` on the machine that built the wheel, or add the library's folder with "
+                "--library-path"
+            ),
         )
 
 
@@ -244,10 +264,10 @@ def _too_large(grafts: Iterable[Graft], closure: _Closure, limit: int) -> Iterat
                 file=user,
                 key=library.soname,
                 message=(
-                    f"would copy {library.origin} ({format_bytes(library.size)}), which exceeds the limit of "
+                    f"repair would copy {library.origin} ({format_bytes(library.size)}), which exceeds the limit of "
                     f"{format_bytes(limit)} per library"
                 ),
-                hint="require the distribution that provides it, or raise --max-graft",
+                hint="add the distribution that provides the library to the requirements, or raise --max-graft",
             )
 
 
@@ -259,10 +279,10 @@ def _placeless(elfs: Mapping[str, ElfFacts], grafts: Mapping[str, Graft]) -> Ite
                 file=path,
                 key=wanted,
                 message=(
-                    "needs a library from the wheel, but scripts are installed outside site-packages, at a path that "
-                    "is not known in advance"
+                    "the script needs a library from the wheel, but scripts are installed outside site-packages, at a "
+                    "path that is not known in advance"
                 ),
-                hint="move the program into the package and start it through an entry point",
+                hint="move the program into the package, and start it through an entry point (project.scripts)",
             )
 
 

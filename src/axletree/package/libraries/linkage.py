@@ -40,18 +40,18 @@ _LIBPYTHON = re.compile(r"libpython\d+(\.\d+\w*)?\.so(\.\d[\d.]*)?")
 
 
 class Need(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A library that some files of a wheel need, and who brings it."""
+    """A library that files of a wheel need, and its provider."""
 
     soname: str
     owner: Owner
     by: str = ""
-    """Who: the provider or distribution, or the path inside the wheel."""
+    """The provider or distribution, or the path in the wheel."""
     via: str = ""
-    """The required distribution that has it loaded, where that is not who brings it: torch loads CUDA's libraries."""
+    """The required distribution that loads it, if that is not the provider: torch loads CUDA's libraries."""
     why: str = ""
     """Why it may be missing: ``alternative``, ``extra``, ``plug-in``, ``binding``; see ``package.demand``."""
     files: tuple[str, ...] = ()
-    """Who needs it, sorted."""
+    """The files that need it, sorted."""
 
 
 class SearchEntry(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 from packaging.markers import Marker, UndefinedComparison, UndefinedEnvironmentName
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion
 
 from axletree.core.errors import IntegrityError, Problem
 from axletree.core.shipped import shipped_list
+from axletree.package.wheel.metadata import parse_requirement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -74,10 +74,10 @@ def parse_providers(data: bytes, *, file: str) -> tuple[Provider, ...]:
     try:
         table = tomllib.loads(data.decode("utf-8"))
         if table.keys() != {"provider"}:
-            raise IntegrityError(Problem(file=file, message="contains keys other than 'provider'"))
+            raise IntegrityError(Problem(file=file, message="the file contains keys other than 'provider'"))
         return msgspec.convert(table["provider"], tuple[Provider, ...])
     except (ValueError, msgspec.ValidationError) as error:
-        raise IntegrityError(Problem(file=file, message=f"not a list of providers: {error}")) from error
+        raise IntegrityError(Problem(file=file, message=f"the file is not a list of providers: {error}")) from error
 
 
 LIBRARY_PROVIDERS = shipped_list("providers-*.toml", parse_providers)
@@ -102,11 +102,8 @@ def required_names(
     """
     names: set[str] = set()
     for text in requires:
-        try:
-            requirement = Requirement(text)
-        except InvalidRequirement:
-            continue  # metadata before PEP 508 holds things that no installer reads either
-        if not _holds(requirement.marker, environment, extras=extras):
+        requirement = parse_requirement(text)
+        if requirement is None or not _holds(requirement.marker, environment, extras=extras):
             continue
         name = canonicalize_name(requirement.name)
         names |= {name, *(f"{name}[{canonicalize_name(extra)}]" for extra in requirement.extras)}

@@ -74,28 +74,28 @@ class MissingSymbol(msgspec.Struct, frozen=True, kw_only=True):
     """A symbol that files take from torch and that this torch does not export."""
 
     symbol: str
-    """As in the files."""
+    """As it is in the files."""
     text: str
-    """As in the source; the same as ``symbol`` where it is no C++ name or can't be read."""
+    """As C++; the same as ``symbol`` if it is not a C++ name or cannot be read."""
     files: tuple[str, ...]
-    """Who takes it, sorted."""
+    """The files that need it, sorted."""
     instead: tuple[str, ...] = ()
-    """What this torch exports under the same name with other parameters."""
+    """Functions that this torch exports with the same name and different parameters."""
 
 
 class TorchMatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A wheel's files against one torch."""
+    """Comparison of a wheel's files with one torch."""
 
     origin: str
     version: str
     symbols: int
-    """Different symbols that the files take from torch."""
+    """Number of symbols that the files need from torch."""
     missing: tuple[MissingSymbol, ...] = ()
     """Sorted by name."""
     absent: dict[str, tuple[str, ...]] = {}
-    """Library of torch that this one does not have -> files that need it, sorted."""
+    """Library that this torch does not have -> files that need it, sorted."""
     other_machine: tuple[str, ...] = ()
-    """Files for another machine than this torch; their symbols were not compared."""
+    """Files for a different machine than this torch; their symbols were not compared."""
 
 
 def is_torch_symbol(name: bytes) -> bool:
@@ -153,7 +153,7 @@ def collect_exports(libraries: Iterable[tuple[str, Source]], *, origin: str, ver
         symbols |= read_symbols(source, name=name).exported
         machine = machine or read_elf(source, name=name).architecture
     if not names:
-        message = f"contains no torch libraries to compare with: no ELF files in {LIBRARIES}"
+        message = f"the path contains no torch libraries to compare with: no ELF files in {LIBRARIES}"
         hint = "specify a Linux torch wheel, or an environment with torch installed"
         raise IntegrityError(Problem(file=origin, message=message, hint=hint))
     return TorchExports(

@@ -94,6 +94,27 @@ def variables_read(module: ast.Module) -> Iterator[tuple[str, int]]:
             yield name.value, name.lineno
 
 
+def variable_asked(test: ast.expr, known: Mapping[str, ast.expr]) -> tuple[str, int, str] | None:
+    """The environment variable that has to be set for a condition to be true: its name, line and value.
+
+    ``None`` where the condition asks for something else, or is true while the variable is not set.
+    """
+    if isinstance(test, ast.Name):
+        test = known.get(test.id, test)
+    read, value = test, "1"
+    if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq):
+        read, wanted = test.left, test.comparators[0]
+        value = str(wanted.value) if isinstance(wanted, ast.Constant) else value
+    if not isinstance(read, ast.Call) or (len(read.args) > 1 and not _is_off(read.args[1])):
+        return None
+    found = next(variables_read(ast.Module(body=[ast.Expr(value=read)], type_ignores=[])), None)
+    return (*found, value) if found is not None else None
+
+
+def _is_off(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value in {"", "0", "false", "False", "no", 0, None}
+
+
 def imported(module: ast.Module) -> Iterator[tuple[str, int]]:
     """Modules that a file imports, anywhere in it."""
     for node in ast.walk(module):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from axletree.package.project.meson import meson_files
 from axletree.package.project.model import Found
 from axletree.package.project.tree import is_aside, line_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from axletree.package.project.cmake import CMakeUse
     from axletree.package.project.model import Backend, Language
     from axletree.package.project.tree import SourceTree
 
@@ -37,7 +39,7 @@ _OF_MESON: dict[str, Language] = {
     "cuda": "CUDA",
     "rust": "Rust",
 }
-_CMAKE_ENABLE = re.compile(r"enable_language\s*\(\s*(CUDA|HIP|Fortran)|\bLANGUAGES\b[^)\n]{0,80}\b(CUDA|HIP|Fortran)\b")
+_CMAKE_ENABLE = re.compile(r"enable_language\s*\(\s*(CUDA|HIP|Fortran)|\bLANGUAGES\b([^)]{0,80})")
 _PKG_CONFIG = {
     "setup.py": re.compile(r"pkg-config|pkgconfig"),
     "meson.build": re.compile(r"method\s*:\s*'pkg-config'"),
@@ -45,15 +47,19 @@ _PKG_CONFIG = {
 }
 
 
-def languages_of(tree: SourceTree, backend: Backend, *, compiles: bool) -> tuple[Found, ...]:
+def languages_of(
+    tree: SourceTree, backend: Backend, *, cmake: CMakeUse | None = None, compiles: bool, rust: bool = True
+) -> tuple[Found, ...]:
     """The compiled languages of a project, each once, with the first file of it.
 
     Args:
         tree: The project.
         backend: What builds it.
+        cmake: What its CMake files do, where scikit-build-core runs them.
         compiles: Whether its build script makes extension modules.
+        rust: Whether its build compiles Rust.
     """
-    if not compiles and backend not in NATIVE:
+    if not compiles and backend not in NATIVE and cmake is None:
         return ()
     found: dict[str, Found] = {}
     if backend == "meson-python" and (told := tuple(_of_meson(tree))):
@@ -61,29 +67,38 @@ def languages_of(tree: SourceTree, backend: Backend, *, compiles: bool) -> tuple
     for path in sorted(tree.sizes, key=lambda path: (path.count("/"), path)):
         dot = path.rfind(".")
         language = _SUFFIXES.get(path[dot:].lower()) if dot > 0 and not is_aside(path) else None
-        if language is not None:
+        if language is not None and (rust or language != "Rust") and not _is_off(path, cmake):
             found.setdefault(language, Found(value=language, file=path))
-    for each in _of_cmake(tree, backend):
+    for each in _of_cmake(tree, cmake):
         found.setdefault(each.value, each)
     return tuple(found[name] for name in sorted(found))
 
 
 def _of_meson(tree: SourceTree) -> Iterator[Found]:
     """Languages that meson.build declares; other files there may be of vendored projects and of their tests."""
-    text = tree.text("meson.build")
+    text = dict(meson_files(tree)).get("meson.build", "")
     for call in _MESON_CALL.finditer(text):
         for match in _MESON_LANGUAGE.finditer(call["rest"]):
             line = line_at(text, call.start("rest") + match.start())
             yield Found(value=_OF_MESON[match[1]], file="meson.build", line=line)
 
 
-def _of_cmake(tree: SourceTree, backend: Backend) -> Iterator[Found]:
+def _is_off(path: str, cmake: CMakeUse | None) -> bool:
+    """Whether a file lies in a folder that the project's options leave out."""
+    return cmake is not None and any(path.startswith(f"{folder}/") for folder in cmake.off)
+
+
+def _of_cmake(tree: SourceTree, cmake: CMakeUse | None) -> Iterator[Found]:
     """Languages that CMake files enable, for sources that they generate or fetch."""
     for path in tree.texts:
-        if path == "CMakeLists.txt" or (path.endswith("/CMakeLists.txt") and backend == "scikit-build-core"):
+        if path == "CMakeLists.txt" or (path.endswith("/CMakeLists.txt") and cmake is not None):
+            if _is_off(path, cmake) or is_aside(path):
+                continue
             for match in _CMAKE_ENABLE.finditer(tree.text(path)):
-                name = match[1] or match[2]
-                yield Found(value=name, file=path, line=line_at(tree.text(path), match.start()))
+                names = [match[1]] if match[1] else re.findall(r"\b(?:CUDA|HIP|Fortran|CXX|C)\b", match[2])
+                for name in names if cmake is not None else [name for name in names if name not in {"C", "CXX"}]:
+                    language = name.replace("CXX", "C++")
+                    yield Found(value=language, file=path, line=line_at(tree.text(path), match.start()))
 
 
 def tools_of(tree: SourceTree, backend: Backend, languages: Iterable[Found]) -> tuple[Found, ...]:

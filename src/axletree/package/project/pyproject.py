@@ -79,6 +79,17 @@ class PyProject(msgspec.Struct, frozen=True, kw_only=True):
         return Found(value=value, file=FILE, line=line_of(self.lines, path), why=why)
 
 
+def providers_of(project: PyProject) -> Iterator[Found]:
+    """Providers of dynamic metadata that scikit-build-core is told to call, by their modules."""
+    for field in project.table("tool", "scikit-build", "metadata"):
+        if (provider := project.text("tool", "scikit-build", "metadata", field, "provider")) is not None:
+            yield provider
+    listed = project.get("tool", "dynamic-metadata")
+    for number, each in enumerate(listed if isinstance(listed, list) else ()):
+        if isinstance(each, dict) and isinstance(each.get("provider"), str):
+            yield project.found(each["provider"], "tool", "dynamic-metadata", number, "provider")
+
+
 def read_pyproject(tree: SourceTree) -> PyProject:
     """The tables of a project's pyproject.toml; a file that is no TOML counts as none."""
     text = tree.text(FILE)
@@ -91,7 +102,7 @@ def read_backend(project: PyProject) -> tuple[Backend, Found, bool]:
     named = project.text("build-system", "build-backend")
     in_tree = bool(project.get("build-system", "backend-path"))
     if named is None:
-        why = f"{FILE} does not name a build backend" if project.values else f"there is no {FILE}"
+        why = f"{FILE} does not name a build backend" if project.values else f"no {FILE}"
         return "setuptools", Found(value="setuptools.build_meta:__legacy__", why=why), False
     known = _BACKENDS.get(named.value.partition(".")[0].partition(":")[0])
     if known is not None and not in_tree:

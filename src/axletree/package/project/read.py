@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from axletree.core.errors import IntegrityError
+from axletree.package.project.cmake import read_cmake, uses_scikit_build
+from axletree.package.project.doubts import doubts_of
 from axletree.package.project.gpu import gpu_use, switches_of
 from axletree.package.project.languages import NATIVE, languages_of, tools_of
+from axletree.package.project.meson import meson_files, missing_subprojects
 from axletree.package.project.model import Found, Project
 from axletree.package.project.modules import compiled_of, imports_of
 from axletree.package.project.needs import asked_beyond, declared, name_of
@@ -51,12 +54,22 @@ def read_project(tree: SourceTree, *, fallback: str) -> Project:
     version = read_version(tree, project, script, _field(tree, info, "Version"), backend=backend)
     requires = declared(project)
     compiled = compiled_of(tree, script, project, backend)
-    languages = languages_of(tree, backend, compiles=_compiles(script, project, backend, tree))
+    cmake = read_cmake(tree, project, backend)
+    languages = languages_of(
+        tree,
+        backend,
+        cmake=cmake if uses_scikit_build(project, backend) else None,
+        compiles=_compiles(script, project, backend, tree),
+        rust=_uses_rust(tree, script, backend, requires),
+    )
+    languages = (*languages, *_by_script_of_poetry(project, requires, languages))
     gpu = gpu_use(tree, languages, requires)
     run = run_requirements(tree, project, script, info)
     crates = _crates(tree, backend, requires, languages)
-    asked = asked_beyond(tree, project, script, backend, version, requires)
+    asked = asked_beyond(tree, project, script, backend, version, requires, cmake)
     imports = imports_of(tree, project, script, backend, name.value)
+    required = {name_of(each.value) for each in requires}
+    possible = [each for each in cmake.possible if name_of(each.value) not in required]
     result = Project(
         name=name,
         version=version,
@@ -74,14 +87,17 @@ def read_project(tree: SourceTree, *, fallback: str) -> Project:
         compiles=bool(languages) or backend in NATIVE or _by_mypyc(tree, requires, asked),
         languages=languages,
         tools=tools_of(tree, backend, languages),
-        linked=tuple({each.value: each for each in linked(script)}.values()),
         gpu=gpu,
         switches=switches_of(tree),
         run_requires=run or (),
         test_requires=test_requirements(project, script, info, name=name.value),
+        tests=_tests(tree),
         imports=imports,
         compiled=compiled,
+        linked=tuple({each.value: each for each in linked(script)}.values()),
         crates=crates,
+        downloads=(*cmake.downloads, *_subprojects(tree, backend, requires)),
+        notices=tuple(doubts_of(tree, script, cmake, possible)),
         system_pybind11=_header_library(tree, backend, {name_of(each.value) for each in requires}),
     )
     return msgspec.structs.replace(result, unknown=tuple(_unknown(result, run_known=run is not None)))
@@ -90,19 +106,19 @@ def read_project(tree: SourceTree, *, fallback: str) -> Project:
 def _unknown(project: Project, *, run_known: bool) -> Iterator[str]:
     """What a reader of the recipe must know that nobody could find out."""
     if project.version.stated is None and project.version.from_git:
-        yield f"the version: {project.version.from_git} takes it from git, but no tag gives it"
+        yield f"the version: {project.version.from_git} reads it from git, but no tag provides it"
     elif project.version.stated is None:
         yield "the version: no file contains it as plain text"
     if project.in_tree_backend:
-        yield f"what its own build backend ({project.backend_at.value}) needs beyond {project.backend_at.file}"
+        yield f"the requirements of its own build backend ({project.backend_at.value}) beyond {project.backend_at.file}"
     if project.backend == "other":
-        yield f"what the build backend {project.backend_at.value} needs beyond build-system.requires"
+        yield f"the requirements of the build backend {project.backend_at.value} beyond build-system.requires"
     if not run_known:
-        yield "what the wheel requires: code computes it; add it to environments.test.requires"
+        yield "the wheel's requirements: code computes them; add them to environments.test.requires"
     if not project.imports:
-        yield "which modules the wheel contains: add them to tests.imports.imports"
+        yield "the wheel's modules: add them to tests.imports.imports"
     if project.version.from_git == "versioneer" and not project.is_sdist:
-        yield "how to pass a version to versioneer: it has no variable for that; build from an sdist or an archive"
+        yield "how to pass a version to versioneer, which has no variable for it: build from an sdist or an archive"
 
 
 def _metadata(tree: SourceTree) -> Metadata | None:
@@ -174,6 +190,29 @@ def _compiles(script: SetupScript, project: PyProject, backend: Backend, tree: S
     return in_scripts or any(path.endswith(".pyx") and not is_aside(path) for path in tree.sizes)
 
 
+def _uses_rust(tree: SourceTree, script: SetupScript, backend: Backend, requires: tuple[Found, ...]) -> bool:
+    """Whether a build compiles the Rust sources that are there: many projects have a second implementation in Rust."""
+    names = {name_of(each.value) for each in requires}
+    named = any("rust" in name or "maturin" in name for name in names) or "rust_extensions" in script.arguments
+    return named or backend in (*NATIVE, "other") or re.search(r"\bcargo\b", tree.text("setup.py")) is not None
+
+
+def _by_script_of_poetry(
+    project: PyProject, requires: tuple[Found, ...], languages: tuple[Found, ...]
+) -> Iterator[Found]:
+    """Cython, where a build script of Poetry's compiles Python files with it."""
+    script = project.text("tool", "poetry", "build", "script") or project.text("tool", "poetry", "build")
+    by_cython = any(name_of(each.value) == "cython" for each in requires)
+    if script is not None and by_cython and not any(each.value == "Cython" for each in languages):
+        yield msgspec.structs.replace(script, value="Cython")
+
+
+def _subprojects(tree: SourceTree, backend: Backend, requires: tuple[Found, ...]) -> tuple[Found, ...]:
+    if backend != "meson-python":
+        return ()
+    return missing_subprojects(tree, {name_of(each.value) for each in requires})
+
+
 def _by_mypyc(tree: SourceTree, requires: tuple[Found, ...], asked: tuple[Asked, ...]) -> bool:
     """Whether Python files are compiled."""
     names = {name_of(text) for text in (*(each.value for each in requires), *(each.requirement for each in asked))}
@@ -200,8 +239,16 @@ def _header_library(tree: SourceTree, backend: Backend, requires: set[str]) -> F
     if backend != "meson-python" or not requires & {"pybind11", "nanobind"}:
         return None
     found: dict[str, Found] = {}
-    for path, text in tree.texts.items():
-        if path.endswith("meson.build") and not is_aside(path):
-            for match in _HEADERS_OF_HOST.finditer(text):
-                found.setdefault(match[1], Found(value=match[1], file=path, line=line_at(text, match.start())))
+    for path, text in meson_files(tree):
+        for match in _HEADERS_OF_HOST.finditer(text):
+            found.setdefault(match[1], Found(value=match[1], file=path, line=line_at(text, match.start())))
     return found.get("pybind11") if found.keys() <= _HARMLESS else None
+
+
+def _tests(tree: SourceTree) -> str:
+    """The folder with the project's tests, where most projects have it."""
+    for folder in ("tests", "test"):
+        names = [path.rpartition("/")[2] for path in tree.below(folder)]
+        if any(name.startswith("test_") and name.endswith(".py") for name in names):
+            return folder
+    return ""

@@ -29,7 +29,9 @@ def run_requirements(
     tree: SourceTree, project: PyProject, script: SetupScript, info: Metadata | None
 ) -> tuple[Found, ...] | None:
     """Requirements of the wheel itself, without those of extras; ``None`` where only code knows them."""
-    if project.table("project") and "dependencies" not in (project.get("project", "dynamic") or ()):
+    table = project.table("project")
+    beside = project.table(*_POETRY) and "dependencies" not in table  # then Poetry takes those of its own table
+    if table and not beside and "dependencies" not in (table.get("dynamic") or ()):
         return tuple(project.texts("project", "dependencies"))
     if info is not None and info.requires:
         texts = (text for text in info.requires if not _EXTRA.search(text))
@@ -37,7 +39,7 @@ def run_requirements(
     by_egg = next((path for path in tree.texts if path.endswith(".egg-info/requires.txt")), None)
     if by_egg is not None:
         return tuple(_of_egg(tree.texts[by_egg], by_egg))
-    if (poetry := project.table(*_POETRY)) and not project.table("project"):
+    if (poetry := project.table(*_POETRY)) and (beside or not table):
         return tuple(_of_poetry(poetry, project))
     if "install_requires" not in script.arguments and info is not None:
         return ()

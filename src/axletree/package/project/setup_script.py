@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from axletree.package.project.code import called, constants, list_of, parse_python, text_of, texts_in
+from axletree.package.project.code import called, constants, list_of, parse_python, text_of, texts_in, variable_asked
 from axletree.package.project.model import Found
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def _of_dictionary(module: ast.Module, name: str, known: Mapping[str, ast.expr])
 
 
 def extensions(script: SetupScript, tree: SourceTree) -> Iterator[Found]:
-    """Names of the extension modules that setup.py makes on Linux, where they are plain texts.
+    """Names of the extension modules that setup.py makes on Linux for the CPU, where they are plain texts.
 
     One whose sources are not there is a trick that makes setuptools believe in extensions.
     """
@@ -161,6 +161,8 @@ def extensions(script: SetupScript, tree: SourceTree) -> Iterator[Found]:
     for node in ast.walk(script.module):
         if not (isinstance(node, ast.Call) and called(node.func).endswith("Extension")) or id(node) in elsewhere:
             continue
+        if called(node.func).endswith("CUDAExtension"):
+            continue  # a build for the CPU has none
         named = next((keyword.value for keyword in node.keywords if keyword.arg == "name"), None)
         found = text_of(node.args[0] if node.args else named, script.known)
         listed = next((keyword.value for keyword in node.keywords if keyword.arg == "sources"), None)
@@ -208,6 +210,14 @@ def _names_other_system(name: str) -> bool:
     return not _OTHER_SYSTEMS.isdisjoint(name.rpartition(".")[2].lower().split("_"))
 
 
+def _behind_variables(script: SetupScript) -> Iterator[int]:
+    """Identities of the nodes that count only where an environment variable is set."""
+    for node in ast.walk(script.module):
+        if isinstance(node, ast.If | ast.IfExp) and variable_asked(node.test, script.known) is not None:
+            body = node.body if isinstance(node, ast.If) else [node.body]
+            yield from (id(each) for statement in body for each in ast.walk(statement))
+
+
 def stable_tag(script: SetupScript) -> Found | None:
     """The oldest Python of a wheel that setuptools tags for the stable ABI: only ``bdist_wheel`` decides."""
     value = script.config.get("bdist_wheel", {}).get("py_limited_api", "") or script.config.get("bdist_wheel", {}).get(
@@ -215,8 +225,9 @@ def stable_tag(script: SetupScript) -> Found | None:
     )
     if found := _STABLE_TAG.search(value):
         return msgspec.structs.replace(script.configured(f"{found[1]}.{found[2]}", value), why="stable ABI")
+    gated = set(_behind_variables(script))
     for node in ast.walk(script.module):
-        if isinstance(node, ast.Dict):
+        if isinstance(node, ast.Dict) and id(node) not in gated:
             for key, part in zip(node.keys, node.values, strict=True):
                 tag = text_of(part, script.known)
                 if isinstance(key, ast.Constant) and key.value == "py_limited_api" and tag:

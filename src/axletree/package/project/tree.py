@@ -54,7 +54,7 @@ def is_told(path: str) -> bool:
         return name in _BUILD_FILES or name.endswith((".py", ".txt", ".in", ".toml"))
     if depth > _DEEPEST or is_aside(path):
         return False
-    return name in _BUILD_FILES or name in _VERSION_FILES
+    return name in _BUILD_FILES or name in _VERSION_FILES or (folder == "subprojects" and name.endswith(".wrap"))
 
 
 def is_aside(path: str) -> bool:

@@ -9,6 +9,7 @@ from packaging.version import InvalidVersion, Version
 
 from axletree.package.project.code import constants, parse_python, text_of
 from axletree.package.project.model import Found, ProjectVersion
+from axletree.package.project.pyproject import providers_of
 from axletree.package.project.tree import line_at
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from axletree.package.project.setup_script import SetupScript
     from axletree.package.project.tree import SourceTree
 
+_SCM = "SETUPTOOLS_SCM_PRETEND_VERSION"
+_PDM = "PDM_BUILD_SCM_VERSION"
+_POETRY = "POETRY_DYNAMIC_VERSIONING_BYPASS"
 _NAMES = ("__version__", "version", "VERSION", "__VERSION__")
 _MESON = re.compile(r"^project\s*\(|[(,]\s*version\s*:\s*'([^'\n]+)'", re.MULTILINE)
 _CARGO = re.compile(r"^[ \t]*version[ \t]*=[ \t]*\"([^\"\n]+)\"", re.MULTILINE)
@@ -56,16 +60,21 @@ def _git_tool(project: PyProject, script: SetupScript, tree: SourceTree) -> str:
         return "pdm-backend"
     if project.get("tool", "poetry-dynamic-versioning", "enable") is True:
         return "poetry-dynamic-versioning"
-    provider = str(project.get("tool", "scikit-build", "metadata", "version", "provider") or "")
+    providers = [each.value for each in providers_of(project)]
     dynamic = "version" in (project.get("project", "dynamic") or ()) or not project.table("project")
     if (
-        provider.endswith("setuptools_scm")
+        any(provider.endswith("setuptools_scm") for provider in providers)
         or "use_scm_version" in script.arguments
         or (dynamic and ("setuptools_scm" in tools or required & {"setuptools-scm", "setuptools-git-versioning"}))
     ):
         return "setuptools_scm"
     asks_versioneer = "versioneer" in tools or "versioneer.py" in tree.sizes or "versioneer" in required
     return "versioneer" if asks_versioneer else ""
+
+
+def is_version_variable(name: str) -> bool:
+    """Whether a variable tells one of these tools the version."""
+    return name in {_PDM, _POETRY} or name.startswith(_SCM)
 
 
 def _variable(tool: str, project: PyProject, backend: Backend) -> str:
@@ -76,13 +85,13 @@ def _variable(tool: str, project: PyProject, backend: Backend) -> str:
     name = project.get("project", "name")
     match tool:
         case "setuptools_scm" if backend == "setuptools" and isinstance(name, str):
-            return f"SETUPTOOLS_SCM_PRETEND_VERSION_FOR_{re.sub(r'[-_.]+', '_', name).upper()}"
+            return f"{_SCM}_FOR_{re.sub(r'[-_.]+', '_', name).upper()}"
         case "setuptools_scm" | "hatch-vcs" | "flit_scm":
-            return "SETUPTOOLS_SCM_PRETEND_VERSION"
+            return _SCM
         case "pdm-backend":
-            return "PDM_BUILD_SCM_VERSION"
+            return _PDM
         case "poetry-dynamic-versioning":
-            return "POETRY_DYNAMIC_VERSIONING_BYPASS"
+            return _POETRY
         case _:
             return ""
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.core.errors import IntegrityError, Problem
-from axletree.core.trees import Entry
+from axletree.core.trees import Entry, file_behind
 from axletree.core.units import format_bytes
 from axletree.package.partition import Claim, first_claims
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from axletree.recipe.relocation import Relocate
 
 _VERSIONED = re.compile(r"(.+?\.so)(?:\.\d[\w.+-]*)?")
-_MAX_LINKS = 40
-"""Links that are followed from one, as the kernel does."""
 
 
 class RelocatedTree(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,7 +124,7 @@ class _Layouter:
         """What is to be kept once; a pattern that takes nothing at all is a mistake of who wrote it."""
         for number, pattern in enumerate(self.rules.single):
             if not _taken((pattern,), kept):
-                message = f"matches nothing: the tree has no path like {pattern}"
+                message = f"the pattern matches nothing: the tree has no path like {pattern}"
                 self.problems.append(Problem(key=f"single[{number}]", message=message))
         return _taken(self.rules.single, kept)
 
@@ -143,11 +141,11 @@ class _Layouter:
         """Keep one of the names of one library."""
         files: dict[str, str] = {}  # name -> the file that it leads to
         for path in paths:
-            end = self.resolve(path)
+            end = file_behind(path, self.entries)
             if end is None or end in dropped:
                 target = self.entries[path].target
-                gone = "a dropped path" if end in dropped else "nothing in the tree"
-                self.problems.append(Problem(file=path, message=f"is a link to {target}, which points to {gone}"))
+                fate = "is dropped" if end in dropped else "does not lead to a file in the tree"
+                self.problems.append(Problem(file=path, message=f"the path is a link to {target}, which {fate}"))
             else:
                 files[path] = end
         ends = {end: self.entries[end] for end in files.values()}
@@ -155,15 +153,15 @@ class _Layouter:
             return
         if len({entry.blob for entry in ends.values()}) > 1:
             shown = ", ".join(f"{path} ({format_bytes(entry.size)})" for path, entry in sorted(ends.items()))
-            hint = "drop the names left over from another build, or remove the library from single"
+            hint = "drop the names left over from another build, or remove the library from `single`"
             message = f"files of the same library have different contents: {shown}"
             self.problems.append(Problem(file=posixpath.join(folder, base), message=message, hint=hint))
             return
         kept = max(sorted(ends), key=lambda path: ends[path].executable)
         facts = self.elfs.get(kept)
         if facts is None or facts.kind != "shared":
-            message = "is not a shared library, so its names cannot be merged"
-            self.problems.append(Problem(file=kept, message=message, hint="remove it from single"))
+            message = "the file is not a shared library, so its names cannot be merged"
+            self.problems.append(Problem(file=kept, message=message, hint="remove the library from `single`"))
             return
         name = base if self.rules.names == "plain" else (facts.soname or base)
         target = self.placed(posixpath.join(folder, name))
@@ -184,23 +182,12 @@ class _Layouter:
             self.shared.append(path)
             return
         if theirs is not None:
-            message = "would overwrite a file in a sibling tree with different content"
-            self.problems.append(Problem(file=path, key=target, message=message, hint="drop it"))
+            message = "the file would overwrite a file with different content in a sibling tree"
+            self.problems.append(Problem(file=path, key=target, message=message, hint="add the path to `drop`"))
         other = entries.setdefault(target, entry)
         if (other.blob, other.executable) != (entry.blob, entry.executable):
-            message = f"would overwrite {other.path} with different content"
+            message = f"the file would overwrite {other.path} with different content"
             self.problems.append(Problem(file=path, key=target, message=message))
-
-    def resolve(self, path: str) -> str | None:
-        """The file that a path leads to inside of the tree."""
-        for _ in range(_MAX_LINKS):
-            entry = self.entries.get(path)
-            if entry is None or entry.kind == "directory":
-                return None
-            if entry.kind == "file":
-                return path
-            path = posixpath.normpath(posixpath.join(posixpath.dirname(path), entry.target or ""))
-        return None
 
     def folders(self, kept: Iterable[str]) -> dict[str, str]:
         found: dict[str, str] = {}
@@ -214,7 +201,7 @@ class _Layouter:
     def unused_places(self, folders: Mapping[str, str]) -> None:
         for folder in self.rules.place:
             if folder not in folders and folder != ".":
-                message = "matches nothing: the tree has no such folder, or everything in it is dropped"
+                message = "the pattern matches nothing: the tree has no such folder, or everything in it is dropped"
                 self.problems.append(Problem(key=f"place.{folder}", message=message))
 
     def links(
@@ -227,12 +214,12 @@ class _Layouter:
                 continue
             place = self.placed(path)
             end = posixpath.normpath(posixpath.join(posixpath.dirname(path), entry.target or ""))
-            new = self.moved.get(self.resolve(path) or end, folders.get(end))
+            new = self.moved.get(file_behind(path, self.entries) or end, folders.get(end))
             if new is None:
-                message = f"is a link to {entry.target}, which is not kept"
-                self.problems.append(Problem(file=path, message=message, hint="drop it"))
+                message = f"the path is a link to {entry.target}, which is not kept"
+                self.problems.append(Problem(file=path, message=message, hint="add the path to `drop`"))
             elif place in entries:
-                self.problems.append(Problem(file=path, key=place, message="is a link with the same path as a file"))
+                self.problems.append(Problem(file=path, key=place, message="the link has the same path as a file"))
             else:
                 self.moved[path] = place
                 yield place, posixpath.relpath(f"/{new}", f"/{posixpath.dirname(place)}")

@@ -44,7 +44,7 @@ class Outside(msgspec.Struct, frozen=True, kw_only=True):
     """``platform``, ``Python``, a driver, a distribution."""
     kind: OutsideKind
     files: tuple[str, ...]
-    """Who needs it, sorted."""
+    """The files that need it, sorted."""
 
 
 class LinkChanges(msgspec.Struct, frozen=True, kw_only=True):
@@ -224,11 +224,11 @@ class _Linker:
         if library is None:
             entries = [each.text for each in search_path(path, facts)]
             beside = " nor in sibling trees" if self.siblings else ""
-            message = f"needs a library that is neither in the tree{beside} nor on this machine"
+            message = f"this library is needed, but it is neither in the tree{beside} nor on this machine"
             way = (
-                "add the library's folder to graft-from"
+                "add the library's folder to `graft-from`"
                 if self.required is None
-                else "install it, or name its provider"
+                else "install the library, or name its provider"
             )
             hint = f"searched {', '.join([*entries, *self.searched])}; {way}"
             self.problems.append(Problem(file=path, key=soname, message=message, hint=hint))
@@ -246,8 +246,12 @@ class _Linker:
         for number, (soname, path) in enumerate(self.unlisted.items(), start=1):
             library = self.taken[soname]
             whose = f"{library.package} {library.version}, {library.origin}" if library.package else library.origin
-            hint = f"to copy such libraries into the tree: graft = [{listed}]" if number == len(self.unlisted) else None
-            message = f"needs a library found only on this machine: {whose}"
+            hint = (
+                f"to copy these libraries into the tree, set graft = [{listed}]"
+                if number == len(self.unlisted)
+                else None
+            )
+            message = f"this library is needed, but found only on this machine: {whose}"
             user = path if path in self.elfs else next(name for name in self.taken if self.graft_path(name) == path)
             yield Problem(file=user, key=soname, message=message, hint=hint)
 
@@ -265,8 +269,8 @@ class _Linker:
             for name in self.opened(path, facts):
                 kept = self.layout.names.get(name)
                 if kept is not None:
-                    message = f"opens {name} by name, but only {kept} is kept"
-                    yield Problem(file=path, message=message, hint="remove the library from single")
+                    message = f"the file opens {name} by name, but only {kept} is kept"
+                    yield Problem(file=path, message=message, hint="remove the library from `single`")
 
     def opened(self, path: str, facts: ElfFacts) -> Iterator[str]:
         """What a file opens, by what is declared for its path before or now, its SONAME before or now, its name."""

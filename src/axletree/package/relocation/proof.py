@@ -51,7 +51,8 @@ def _lost(
 ) -> Iterator[Problem]:
     for soname, user in follow_loading(everything, path).missing:
         if user in files and soname not in outside and not is_loader(soname):
-            yield Problem(file=user, key=soname, message=f"does not find it {_where(user, everything[user])}")
+            where = _where(user, everything[user])
+            yield Problem(file=user, key=soname, message=f"the loader cannot find this library {where}")
 
 
 def _unopened(
@@ -61,20 +62,20 @@ def _unopened(
     loaded = {reach.soname: reach.path for reach in follow_loading(everything, path).found}
     for name in names:
         if find_library(everything, path, name, loaded=loaded) is None:
-            yield Problem(
-                file=path, key=name, message=f"opens it at run time, but does not find it {_where(path, facts)}"
-            )
+            where = _where(path, facts)
+            message = f"the file opens this library at run time, but the loader cannot find it {where}"
+            yield Problem(file=path, key=name, message=message)
 
 
 def _foreign(path: str, facts: ElfFacts) -> Iterator[Problem]:
     for entry in search_path(path, facts):
         if entry.kind != "origin" or (entry.folder or "").startswith(".."):
-            yield Problem(file=path, message=f"has a search path entry outside the package: {entry.text!r}")
+            yield Problem(file=path, message=f"the file has a search path entry outside the package: {entry.text!r}")
 
 
 def _where(path: str, facts: ElfFacts) -> str:
     folders = [entry.folder or entry.text for entry in search_path(path, facts)]
-    return f"in {', '.join(folders)}" if folders else "because it has no search path"
+    return f"in {', '.join(folders)}" if folders else "because the file has no search path"
 
 
 def build_path_problems(texts: Iterable[tuple[str, str]], roots: Iterable[str]) -> Iterator[Problem]:
@@ -93,7 +94,7 @@ def build_path_problems(texts: Iterable[tuple[str, str]], roots: Iterable[str]) 
                 yield Problem(
                     file=path,
                     line=number,
-                    message="refers to a folder that exists only on the build machine",
+                    message="the file refers to a folder that exists only on the build machine",
                     excerpt=line.strip()[:_EXCERPT],
                     hint="edit the line with [[...relocate.edits]], or drop the file",
                 )

@@ -21,10 +21,10 @@ _SHOWN = 3
 
 
 def taken_text(grafts: Sequence[Graft]) -> str:
-    """``takes in 1 library, 133 kB: libyaml-0.so.2 (libyaml-0-2 0.2.5-1, 133 kB)``, the largest ones by name."""
+    """``copies 1 library, 133 kB: libyaml-0.so.2 (libyaml-0-2 0.2.5-1, 133 kB)``, the largest ones by name."""
     count = f"{len(grafts)} {'library' if len(grafts) == 1 else 'libraries'}"
     named = [f"{name} ({whose}, {size})" for name, whose, size in _largest_first(grafts)]
-    return f"takes in {count}, {format_bytes(sum(graft.library.size for graft in grafts))}: {some_of(named, _SHOWN)}"
+    return f"copies {count}, {format_bytes(sum(graft.library.size for graft in grafts))}: {some_of(named, _SHOWN)}"
 
 
 def _largest_first(grafts: Iterable[Graft]) -> Iterator[tuple[str, str, str]]:
@@ -41,7 +41,7 @@ def taken_in(grafts: Sequence[Graft], rules: Relocate) -> Iterator[Finding]:
         rule="relocate/taken-in",
         severity="info",
         where=rules.graft_to or ".",
-        message="the tree takes in libraries of the build machine",
+        message="libraries were copied from the build machine into the tree",
         evidence=tuple(f"{name}: {whose}, {size}" for name, whose, size in _largest_first(grafts)),
     )
 
@@ -60,7 +60,7 @@ def idle_patterns(links: LinkChanges, rules: Relocate, elfs: Iterable[ElfFacts])
                 rule="relocate/graft-idle",
                 severity="warning",
                 where=pattern,
-                message=f"graft takes nothing in: {left[0].soname} is left to {left[0].owner}",
+                message=f"the graft pattern copied no library: {left[0].soname} is provided by {left[0].owner}",
                 fix="remove the pattern from graft, or exclude the files that need the library",
                 evidence=tuple(f"{path} needs {left[0].soname}" for path in left[0].files),
             )
@@ -69,6 +69,6 @@ def idle_patterns(links: LinkChanges, rules: Relocate, elfs: Iterable[ElfFacts])
                 rule="relocate/graft-idle",
                 severity="info",
                 where=pattern,
-                message="graft takes nothing in: no file of the tree needs such a library",
+                message="the graft pattern copied no library: no file in the tree needs a matching one",
                 fix="remove the pattern from graft, unless other variants need it",
             )

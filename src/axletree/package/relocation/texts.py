@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
     from axletree.recipe.relocation import TextEdit
 
-_HINT = "the file has changed since the edit was written: check what it does now, and adapt the edit"
+_HINT = (
+    "the file has changed since the edit was written: adapt `find` and `replace` to the new text, or remove the edit"
+)
 _EXCERPT = 120
 
 
@@ -35,7 +37,7 @@ def edit_texts(texts: Mapping[str, str], edits: Sequence[TextEdit]) -> dict[str,
             continue
         count = text.count(edit.find)
         if count != edit.count:
-            message = f"the text to replace occurs {'once' if count == 1 else f'{count} times'}, not {edit.count}"
+            message = f"the text to replace occurs {'once' if count == 1 else f'{count} times'}, expected {edit.count}"
             excerpt = edit.find.strip()[:_EXCERPT]
             problems.append(Problem(file=edit.file, key=key, message=message, excerpt=excerpt, hint=_HINT))
         new[edit.file] = text.replace(edit.find, edit.replace)

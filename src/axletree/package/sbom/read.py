@@ -53,7 +53,7 @@ def read_sbom(data: bytes, *, file: str) -> Sbom:
     if "spdx.org/rdf/3" in str(document.get("@context")):
         packages = [each for each in _objects(document.get("@graph")) if each.get("type") == "software_Package"]
         return Sbom(format="SPDX-3", components=tuple(_named(packages, "software_packageVersion")))
-    message = "not a bill of materials: the JSON is neither CycloneDX nor SPDX"
+    message = "the file is not a bill of materials: the JSON is neither CycloneDX nor SPDX"
     raise IntegrityError(Problem(file=file, message=message))
 
 
@@ -82,9 +82,11 @@ def _document(data: bytes, file: str) -> Mapping[str, Any]:
     try:
         document = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise IntegrityError(Problem(file=file, message=f"not a bill of materials: {error}")) from error
+        raise IntegrityError(Problem(file=file, message=f"the file is not a bill of materials: {error}")) from error
     if not isinstance(document, Mapping):
-        raise IntegrityError(Problem(file=file, message="not a bill of materials: the JSON is not an object"))
+        raise IntegrityError(
+            Problem(file=file, message="the file is not a bill of materials: the JSON is not an object")
+        )
     return document
 
 

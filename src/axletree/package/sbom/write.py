@@ -14,10 +14,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from axletree import __version__
+from axletree.package.wheel.metadata import parse_requirement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -80,9 +80,8 @@ def required_components(metadata: Metadata) -> tuple[Component, ...]:
     """What a wheel requires; a version only where exactly one is allowed."""
     components: list[Component] = []
     for text in metadata.requires:
-        try:
-            requirement = Requirement(text)
-        except InvalidRequirement:
+        requirement = parse_requirement(text)
+        if requirement is None:
             continue
         pins = [part.version for part in requirement.specifier if part.operator == "==" and "*" not in part.version]
         version = pins[0] if len(pins) == 1 == len(requirement.specifier) else ""

@@ -50,15 +50,21 @@ def parse_artifact_name(text: str) -> ArtifactName:
     """
     parts = text.split("_")
     if len(parts) != 3:
-        raise _wrong(text, "does not have the form NAME_COMPONENT_TARGET (three words without '_')")
+        raise _wrong(text, "the name does not have the form NAME_COMPONENT_TARGET (three parts without '_')")
     name, component, target = parts
     if not _NAME.fullmatch(name):
-        raise _wrong(text, f"contains the name {name!r}, which may have only letters, digits, '.', '+' and '-'")
+        raise _wrong(
+            text, f"the artifact's name is {name!r}, but it may contain only letters, digits, '.', '+' and '-'"
+        )
     found = next((known for known in COMPONENTS if known == component), None)
     if found is None:
-        raise _wrong(text, f"has the unknown component {component!r} (expected one of {', '.join(COMPONENTS)})")
+        raise _wrong(
+            text, f"the name has the unknown component {component!r} (expected one of {', '.join(COMPONENTS)})"
+        )
     if not may_be_target(target):
-        raise _wrong(text, f"has the target {target!r}, which is neither 'generic', nor a GPU, nor a GPU family")
+        raise _wrong(
+            text, f"the name has the target {target!r}, which is neither 'generic', nor a GPU, nor a GPU family"
+        )
     return ArtifactName(name, found, target)
 
 

@@ -19,6 +19,7 @@ import msgspec
 
 from axletree.core.errors import IntegrityError, Problem
 from axletree.core.globs import glob_matcher
+from axletree.core.grouping import grouped
 from axletree.core.units import some_of
 from axletree.package.sdk.entries import SdkEntry
 from axletree.package.sdk.manifest import Claim
@@ -56,7 +57,7 @@ class Dropped(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Dispute(msgspec.Struct, frozen=True, kw_only=True):
-    """What several packages claim."""
+    """Entries that several packages claim."""
 
     entry: SdkEntry
     claims: tuple[ClaimRef, ...]
@@ -64,7 +65,7 @@ class Dispute(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Clash(msgspec.Struct, frozen=True, kw_only=True):
-    """A path that the input has twice, so that it is not said what lies there."""
+    """A path that occurs twice in the input with different content."""
 
     path: str
     why: str
@@ -261,7 +262,7 @@ def _look(entries: Iterable[SdkEntry]) -> tuple[list[SdkEntry], list[Clash]]:
         same = last.kind == entry.kind and last.kind != "file" and last.link == entry.link
         if last.target == entry.target and not same:
             whose = f"{_part(last)} and {_part(entry)}"
-            clashes.setdefault(entry.path, Clash(path=entry.path, why=f"is in {whose}"))
+            clashes.setdefault(entry.path, Clash(path=entry.path, why=f"the file is in {whose}"))
         elif last.target != entry.target:
             there.append(entry)
             last = entry
@@ -272,7 +273,7 @@ def _look(entries: Iterable[SdkEntry]) -> tuple[list[SdkEntry], list[Clash]]:
         while folder and folder not in known:
             known.add(folder)
             if folder in solid:
-                why = f"is a {solid[folder].kind} in {_part(solid[folder])}, and a folder in {_part(entry)}"
+                why = f"the path is a {solid[folder].kind} in {_part(solid[folder])} but a folder in {_part(entry)}"
                 clashes.setdefault(folder, Clash(path=folder, why=why))
             folder = folder.rpartition("/")[0]
     return there, [clashes[path] for path in sorted(clashes)]
@@ -284,19 +285,15 @@ def _part(entry: SdkEntry) -> str:
 
 def _problems(ownership: Ownership) -> Iterator[Problem]:
     yield from (Problem(key=clash.path, message=clash.why, hint=_CLASH) for clash in ownership.clashes)
-    orphans: dict[tuple[str, str], list[str]] = {}
-    for entry in ownership.unmatched:
-        orphans.setdefault((entry.artifact, entry.component), []).append(entry.path)
+    orphans = grouped(((entry.artifact, entry.component), entry.path) for entry in ownership.unmatched)
     for (artifact, component), paths in orphans.items():
         message = f"no package claims {_count(paths)} from {artifact} ({component}): {some_of(paths)}"
         hint = _TESTS if component == "test" else _ORPHAN
         yield Problem(message=message, hint=hint)
-    disputes: dict[tuple[ClaimRef, ...], list[str]] = {}
-    for dispute in ownership.disputed:
-        disputes.setdefault(dispute.claims, []).append(dispute.entry.path)
+    disputes = grouped((dispute.claims, dispute.entry.path) for dispute in ownership.disputed)
     for claims, paths in disputes.items():
-        whose = " and ".join(f"{claim.where} ({claim.text})" for claim in claims)
-        yield Problem(message=f"{_count(paths)} claimed by {whose}: {some_of(paths)}", hint=_DISPUTE)
+        claimants = " and ".join(f"{claim.where} ({claim.text})" for claim in claims)
+        yield Problem(message=f"{claimants} claim the same files: {some_of(paths)}", hint=_DISPUTE)
 
 
 def _count(paths: Sequence[str]) -> str:
@@ -305,5 +302,5 @@ def _count(paths: Sequence[str]) -> str:
 
 _ORPHAN = "add a claim to a package, or a [[drop]] with the reason"
 _TESTS = 'add a package of kind "tests" that claims component "test", or a [[drop]] with the reason'
-_DISPUTE = "narrow one of the claims with files or exclude"
-_CLASH = "when building the SDK, keep the path in only one of the two"
+_DISPUTE = "set `files` or `exclude` in one of the claims, so that only one matches"
+_CLASH = "correct the SDK's build so that only one of the two artifacts contains this path"

@@ -148,10 +148,10 @@ def _problem(missing: Unreached, folder: Folder, beside: Sequence[Folder], other
     owner = next((each for each in others if missing.soname in _names(each)), None)
     if owner is not None:
         hint = f'add "{owner.package}" to `requires` of [[package]] "{folder.package}", or move the library'
-        message = f"needs {missing.soname}{more}, which only package {owner.package} provides"
+        message = f"the file needs {missing.soname}{more}, which only package {owner.package} provides"
         return Problem(file=user, key=missing.soname, message=message, hint=hint)
     searched = ", ".join(dict.fromkeys([folder.name, *(each.name for each in beside)]))
-    message = f"needs {missing.soname}{more}, which no package installed with it provides ({searched})"
+    message = f"the file needs {missing.soname}{more}, which no package installed with it provides ({searched})"
     if missing.lookalikes:
         message += f"; {missing.lookalikes[0]} has that SONAME under a different file name"
     hint = (

@@ -31,5 +31,5 @@ def cmake_faults(sdk: About) -> Iterator[Fault]:
     given = (("targets", sdk.cmake_targets), ("program", sdk.cmake_program), ("compiler", sdk.cmake_compiler))
     for name, value in given:
         if value:
-            message = "describes how to test a CMake package, but no CMake package is set"
+            message = "the key describes how to test a CMake package, but no CMake package is set"
             yield Fault(path=("sdk", f"cmake-{name}"), message=message, hint="set sdk.cmake-package")

@@ -103,7 +103,9 @@ def parse_descriptor(text: str, *, filename: str, artifact: str, platform: str =
     options = _read_options(values.get("options", {}), faults)
     tables = values.get("components", {})
     if not isinstance(tables, dict) or not tables:
-        faults.append(Fault(path=("components",), message="no components", hint='write [components.lib."FOLDER"]'))
+        faults.append(
+            Fault(path=("components",), message="the file defines no components", hint='add [components.lib."FOLDER"]')
+        )
         tables = {}
     plans: dict[Component, ComponentPlan] = {}
     for name, table in tables.items():
@@ -112,7 +114,8 @@ def parse_descriptor(text: str, *, filename: str, artifact: str, platform: str =
             hint = suggestion(name, COMPONENTS, "components")
             faults.append(Fault(path=("components", name), message="unknown component", hint=hint))
         elif not isinstance(table, dict):
-            faults.append(Fault(path=("components", name), message="expected a table of stage folders"))
+            message = f'expected a table for each stage folder, such as [components.{name}."FOLDER"]'
+            faults.append(Fault(path=("components", name), message=message))
         else:
             plans[known] = _read_component(known, table, faults, artifact=artifact, platform=platform)
     for number, component in enumerate(COMPONENTS):
@@ -143,7 +146,11 @@ def assign_files(
             none extends the other. Names all of them.
     """
     problems = [
-        Problem(file=descriptor.filename, message=f"stage folder is missing: {stage}", hint="or set optional = true")
+        Problem(
+            file=descriptor.filename,
+            message=f"the stage folder {stage} does not exist",
+            hint="create the folder, or set optional = true",
+        )
         for stage, optional in descriptor.stages.items()
         if stage not in files and not optional
     ]
@@ -160,7 +167,7 @@ def assign_files(
                 disputed.setdefault((claims[0], other), []).append(f"{stage}/{path}")
         if unmatched := [path for path in paths if (stage, path) not in taken and _selected(*linted, path)]:
             message = f"{stage}: no component includes {some_of(unmatched, _SHOWN)}"
-            hint = "include it in a component, or list it in unmatched_exclude of [options]"
+            hint = "include it in a component, or list it in unmatched_exclude under [options]"
             problems.append(Problem(file=descriptor.filename, message=message, hint=hint))
     problems += [
         Problem(
@@ -201,7 +208,7 @@ def _selected(include: tuple[str, ...], exclude: tuple[str, ...], path: str) -> 
 
 def _read_options(value: object, faults: list[Fault]) -> _Options:
     if not isinstance(value, dict):
-        faults.append(Fault(path=("options",), message="expected a table"))
+        faults.append(Fault(path=("options",), message="expected a table of options, such as unmatched_exclude"))
         return _Options()
     found, repaired = check_structure(value, _Options)
     faults += _below(("options",), found)
@@ -222,10 +229,11 @@ def _read_component(
         if key == "extends":
             extends = tuple(_extends((*at, key), value, faults))
         elif not isinstance(value, dict):
-            hint = "the only other key allowed is extends"
-            faults.append(Fault(path=(*at, key), message="expected a table for a stage folder", hint=hint))
+            hint = "the only key that is not a stage folder is extends"
+            message = "expected a table with the keys of a stage folder, such as include and exclude"
+            faults.append(Fault(path=(*at, key), message=message, hint=hint))
         elif not is_safe_path(key.rstrip("/") or "/"):
-            message = "is not a folder below the build root: it cannot start with '/' or contain '..'"
+            message = "the folder must be below the build root: its path cannot start with '/' or contain '..'"
             faults.append(Fault(path=(*at, key), message=message))
         else:
             kpack = (f".kpack/{artifact}_{component}.kpm", f".kpack/{artifact}_{component}_*.kpack")
@@ -257,11 +265,11 @@ def _optional(at: Path, value: object, faults: list[Fault], platform: str) -> bo
         return value
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        faults.append(Fault(path=at, message="expected true, false or platform names"))
+        faults.append(Fault(path=at, message="expected true, false or a list of platform names"))
         return False
     unknown = [name for name in names if name not in _PLATFORMS]
     if unknown:
-        hint = f"the platforms are {', '.join(_PLATFORMS)}"
+        hint = f"valid platforms: {', '.join(_PLATFORMS)}"
         faults.append(Fault(path=at, message=f"unknown platform {unknown[0]!r}", hint=hint))
     return platform in names
 
@@ -269,13 +277,15 @@ def _optional(at: Path, value: object, faults: list[Fault], platform: str) -> bo
 def _extends(at: Path, value: object, faults: list[Fault]) -> Iterator[Component]:
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list):
-        faults.append(Fault(path=at, message="expected component names"))
+        faults.append(Fault(path=at, message="expected a list of component names"))
         return
     for name in names:
         known = next((component for component in COMPONENTS if component == name), None)
         if known is None:
-            hint = f"the components are {', '.join(COMPONENTS)}"
-            faults.append(Fault(path=at, message=f"extends {name!r}, which is not a component", hint=hint))
+            hint = f"valid components: {', '.join(COMPONENTS)}"
+            faults.append(
+                Fault(path=at, message=f"the component extends {name!r}, which is not a component", hint=hint)
+            )
         else:
             yield known
 

@@ -72,7 +72,9 @@ class _Devel:
         folders = folders_of(self.found)
         self.check(folders)
         if self.problems:
-            raise IntegrityError(*self.problems, hint="change the claims, or [[drop]] the files you do not want")
+            raise IntegrityError(
+                *self.problems, hint="exclude the file from the package's claims, or add a [[drop]] for it"
+            )
         empty = {folder: DevelItem(path=folder, kind="folder") for folder in folders}
         return tuple(item for _, item in sorted({**empty, **self.found}.items()))
 
@@ -85,11 +87,13 @@ class _Devel:
     def add(self, item: DevelItem) -> None:
         if item.path in RESERVED:
             self.problems.append(
-                Problem(file=item.path, message="is the name of a file that the devel package itself has at its root")
+                Problem(file=item.path, message="the devel package reserves this path for its own file")
             )
         other = self.found.setdefault(item.path, item)
         if other != item:
-            self.problems.append(Problem(file=item.path, message="occurs twice in the devel package"))
+            self.problems.append(
+                Problem(file=item.path, message="the devel package would contain two different entries with this path")
+            )
 
     def add_own(self, entry: SdkEntry) -> None:
         """A file or folder that only the devel package has."""
@@ -106,7 +110,7 @@ class _Devel:
                 self.add_link(entry.path, posixpath.basename(place))
         elif entry.kind == "link" and not self.is_library_name(entry):
             if self.tree.real(entry.path) is None:
-                message = f"is a link to {entry.link}, which is not in the tree"
+                message = f"the path is a link to {entry.link}, which is not in the tree"
                 self.problems.append(Problem(file=entry.path, key=entry.artifact, message=message))
             else:
                 self.add_link(entry.path, entry.link)
@@ -120,7 +124,7 @@ class _Devel:
         """Whether all members can be where they are, and all links lead to members."""
         for path in sorted(folders & self.found.keys()):
             if self.found[path].kind != "folder":
-                self.problems.append(Problem(file=path, message="is both a folder and a file or link"))
+                self.problems.append(Problem(file=path, message="the path is both a folder and a file or link"))
         links = {item.path: item.link for item in self.inside}
         reached = SdkTree(
             SdkEntry(
@@ -135,7 +139,7 @@ class _Devel:
         )
         for path, target in links.items():
             if reached.real(path) is None:
-                message = f"is a link to {target}, which is dropped, or not in any package that this one mirrors"
+                message = f"the path is a link to {target}, which is dropped or not in any mirrored package"
                 self.problems.append(Problem(file=path, message=message))
 
 

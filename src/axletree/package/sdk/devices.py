@@ -107,12 +107,12 @@ def split_devices(
         )
     if problems:
         hint = (
-            "a package for a family cannot contain two files with the same path: leave out these GPUs, or drop the file"
+            "a package for a family cannot contain two files with the same path: exclude these GPUs, or drop the file"
         )
         raise IntegrityError(*problems, hint=hint)
     told = some_of(sorted(strangers), _SHOWN)
     notes = (
-        (f"{told}: contains code for GPUs that have no package of their own, and goes into {package.dist}",)
+        (f"{told}: included in {package.dist}, because the code is for GPUs that have no package of their own",)
         if strangers
         else ()
     )
@@ -124,7 +124,9 @@ def _disputes(name: str, items: Sequence[PlatformFile]) -> Iterator[Problem]:
     for item in items:
         other = first.setdefault(item.path, item)
         if other is not item:
-            message = f"comes from {other.entry.artifact} for {other.entry.target} and from {item.entry.artifact} for "
+            message = (
+                f"the file is in {other.entry.artifact} for {other.entry.target} and in {item.entry.artifact} for "
+            )
             yield Problem(file=item.path, key=name, message=message + item.entry.target)
 
 

@@ -32,7 +32,7 @@ Places = str | tuple[str, ...]
 
 
 class About(Table, frozen=True, kw_only=True):
-    """The SDK as a whole, and its selector."""
+    """The SDK and its selector."""
 
     name: Annotated[DistName, Meta(description="Distribution name of the selector, such as `rocm`.")]
     module: Annotated[str, Meta(description="Import name of the selector, such as `rocm_sdk`.")]
@@ -53,27 +53,27 @@ class About(Table, frozen=True, kw_only=True):
     ] = ""
     cmake_targets: Annotated[
         tuple[str, ...],
-        Meta(description="Imported targets to link the self tests' program with, such as `hip::device`."),
+        Meta(description="Imported targets to link the self-test program to, such as `hip::device`."),
     ] = ()
     cmake_program: Annotated[
         str,
         Meta(
-            description="C++ source of the program. It must exit with 0 even without a GPU. By default, an empty program."
+            description="C++ source of the self-test program, which must exit with 0 even without a GPU. By default, an empty program."
         ),
     ] = ""
     cmake_compiler: Annotated[
         Places,
         Meta(
-            description="Compiler for the program, or a list of compilers; the first that exists is used. The host's compiler by default."
+            description="Compiler for the self-test program, or a list of compilers; the first that exists is used. The host's compiler by default."
         ),
     ] = ()
     root_package: Annotated[
-        str, Meta(description="Package whose folder is the root if the devel package is not installed.")
+        str, Meta(description="Package whose folder is the SDK's root if the devel package is not installed.")
     ] = "core"
 
 
 class Claim(Table, frozen=True, kw_only=True):
-    """Files of the input, by what brought them and where they lie. All that is given must hold."""
+    """Selection of input files by artifact, component and path. A file must match all given keys."""
 
     artifacts: Annotated[tuple[str, ...], Meta(description="Globs that artifact names must match.")] = ("*",)
     components: Annotated[tuple[Component, ...], Meta(description="Artifact components.")] = ("lib", "run", "dev")
@@ -85,13 +85,13 @@ class Claim(Table, frozen=True, kw_only=True):
 
 
 class Drop(Claim, frozen=True, kw_only=True):
-    """Files that go nowhere. Drops are asked before all packages."""
+    """Files to leave out of all packages. Drops are applied before all claims."""
 
     why: Annotated[str, Meta(description="The reason, shown in reports.")]
 
 
 class Package(Table, frozen=True, kw_only=True):
-    """A distribution beside the selector."""
+    """A distribution in addition to the selector."""
 
     name: Annotated[DistName, Meta(description="Short name, used in the manifest and by `rocm-sdk`.")]
     kind: Annotated[
@@ -129,13 +129,13 @@ class Package(Table, frozen=True, kw_only=True):
     claim: Annotated[
         tuple[Claim, ...],
         Meta(
-            description="Files that belong to the package. A devel package always includes the files of the runtime packages; list only further ones. Its claims are applied after those of all other packages."
+            description="Files that belong to the package. A devel package always includes the files of the runtime packages; list only additional ones. Its claims are applied after those of all other packages."
         ),
     ] = ()
 
 
 class Libraries(Table, frozen=True, kw_only=True):
-    """What is to be known of libraries that their files do not tell."""
+    """Properties of libraries that their files do not record."""
 
     opens: Annotated[
         dict[str, tuple[str, ...]],
@@ -144,7 +144,7 @@ class Libraries(Table, frozen=True, kw_only=True):
         ),
     ] = {}
     optional: Annotated[
-        tuple[str, ...], Meta(description="Globs for short names of libraries that may be missing without an error.")
+        tuple[str, ...], Meta(description="Globs for the short names of libraries that may be missing.")
     ] = ()
     dependent: Annotated[
         tuple[str, ...],
@@ -156,7 +156,7 @@ class Libraries(Table, frozen=True, kw_only=True):
 
 
 class Command(Table, frozen=True, kw_only=True):
-    """Programs that become console scripts where the payload has them."""
+    """Programs to install as console scripts, if the packages contain them."""
 
     files: Annotated[
         tuple[str, ...],
@@ -179,7 +179,7 @@ class Command(Table, frozen=True, kw_only=True):
 
 
 class Debs(Table, frozen=True, kw_only=True):
-    """How Debian's packages make up the SDK."""
+    """How to assemble the SDK from Debian packages."""
 
     prefix: Annotated[str, Meta(description="Folder in the packages that becomes the prefix.")] = "usr"
     artifacts: Annotated[
@@ -203,9 +203,9 @@ class Devel(Table, frozen=True, kw_only=True):
 
 
 class Targets(Table, frozen=True, kw_only=True):
-    """GPUs that code is for, and how they are grouped."""
+    """GPUs that the code is for, and how they are grouped."""
 
-    maker: Annotated[Literal["hip", "nvidia"], Meta(description="Maker of the GPUs.")] = "hip"
+    maker: Annotated[Literal["hip", "nvidia"], Meta(description="GPU vendor.")] = "hip"
     table: Annotated[
         Literal["amd", ""],
         Meta(description="GPU target table that ships with Axletree; its hierarchy becomes part of the selector."),
@@ -231,7 +231,7 @@ class Targets(Table, frozen=True, kw_only=True):
 class Manifest(Table, frozen=True, kw_only=True):
     """A manifest."""
 
-    sdk: Annotated[About, Meta(description="The SDK as a whole, and its selector.")]
+    sdk: Annotated[About, Meta(description="The SDK and its selector.")]
     package: Annotated[
         tuple[Package, ...], Meta(min_length=1, description="Distributions in addition to the selector.")
     ]
@@ -243,7 +243,7 @@ class Manifest(Table, frozen=True, kw_only=True):
     environment: Annotated[
         dict[str, Places],
         Meta(
-            description="Build variable -> path below the root (`.` is the root), or several paths (the first that exists is used), or a literal text after `=`."
+            description="Build variable -> path below the root (`.` is the root), or several paths (the first that exists is used), or a fixed value after `=`."
         ),
     ] = {}
     system: Annotated[

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
 
 from axletree.core.trees import is_safe_path
 from axletree.package.sdk.cmake_checks import cmake_faults
-from axletree.package.sdk.targets import bare_target, is_family, is_target
+from axletree.package.sdk.target_checks import target_faults
+from axletree.package.wheel.metadata import parse_version
 from axletree.recipe.faults import Fault, glob_faults, suggestion
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ _PREFIX = re.compile(r"[A-Z][A-Z0-9_]*[A-Z0-9]")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _ARTIFACT = re.compile(r"[A-Za-z0-9.+*?-]+")
-_KNOWN = "use a name such as gfx90a, gfx9_0, gfx115x, gfx11, gfx110X-all, sm_90 or sm_9x"
 _SEARCHED = frozenset({"PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "PYTHONHOME"})
 """Variables that replacing breaks other programs with."""
 
@@ -44,7 +43,7 @@ def manifest_faults(manifest: Manifest) -> list[Fault]:
         _libraries,
         _commands,
         _environment,
-        _targets,
+        target_faults,
         _debs,
     )
     return [fault for check in checks for fault in check(manifest)]
@@ -53,18 +52,22 @@ def manifest_faults(manifest: Manifest) -> list[Fault]:
 def _about(manifest: Manifest) -> Iterator[Fault]:
     sdk = manifest.sdk
     if canonicalize_name(sdk.name) != sdk.name:
-        yield Fault(path=("sdk", "name"), message=f"{sdk.name!r} is not normalized", hint=canonicalize_name(sdk.name))
+        yield Fault(
+            path=("sdk", "name"),
+            message=f"{sdk.name!r} is not a normalized name",
+            hint=f"use {canonicalize_name(sdk.name)!r}",
+        )
     if not _MODULE.fullmatch(sdk.module):
         hint = "start with a letter, and use only letters, digits and '_'"
         yield Fault(path=("sdk", "module"), message=f"{sdk.module!r} is not a valid module name", hint=hint)
     elif sdk.module in sys.stdlib_module_names:
-        yield Fault(path=("sdk", "module"), message=f"{sdk.module!r} is a module of the standard library")
+        yield Fault(path=("sdk", "module"), message=f"{sdk.module!r} is already a module of the standard library")
     if not _COMMAND.fullmatch(sdk.command):
         yield Fault(path=("sdk", "command"), message=f"{sdk.command!r} is not a valid program name")
     if not _PREFIX.fullmatch(sdk.prefix):
         hint = "use capital letters, digits and '_', with no trailing '_'; for example, ROCM_SDK"
         yield Fault(path=("sdk", "prefix"), message=f"{sdk.prefix!r} is not a valid variable prefix", hint=hint)
-    if sdk.version is not None and not _is_version(sdk.version):
+    if sdk.version is not None and parse_version(sdk.version) is None:
         yield Fault(path=("sdk", "version"), message=f"{sdk.version!r} is not a valid version (PEP 440)")
     if sdk.license:
         try:
@@ -73,7 +76,9 @@ def _about(manifest: Manifest) -> Iterator[Fault]:
             hint = "use identifiers from spdx.org/licenses, joined by AND and OR; LicenseRef-NAME for others"
             yield Fault(path=("sdk", "license"), message=f"{sdk.license!r} is not a valid SPDX expression", hint=hint)
     yield from (
-        Fault(path=("sdk", "urls", label), message=f"{url!r} is not a URL", hint="https://...")
+        Fault(
+            path=("sdk", "urls", label), message=f"{url!r} is not a URL", hint="use a URL such as https://example.org"
+        )
         for label, url in sdk.urls.items()
         if not re.fullmatch(r"https?://[^\s,]+", url)
     )
@@ -91,7 +96,7 @@ def _about(manifest: Manifest) -> Iterator[Fault]:
     path: Path = ("sdk", "root-package")
     if root is None:
         near = suggestion(sdk.root_package, known, "packages of this manifest")
-        message = f"no package {sdk.root_package!r} exists, so it cannot be the root"
+        message = f"package {sdk.root_package!r} does not exist, so it cannot be the root"
         yield Fault(path=path, message=message, hint=near, needs=needs)
     elif root.extra:
         message = f"{root.name!r} is installed only with extra {root.extra!r}, so the root may be missing"
@@ -106,18 +111,18 @@ def _packages(manifest: Manifest) -> Iterator[Fault]:
     for number, package in enumerate(manifest.package):
         path: Path = ("package", number)
         if package.name in names:
-            yield Fault(path=(*path, "name"), message=f"duplicate package {package.name!r}")
+            yield Fault(path=(*path, "name"), message=f"two packages are called {package.name!r}")
         names.setdefault(package.name, number)
         if canonicalize_name(package.dist) != package.dist:
-            message = f"{package.dist!r} is not normalized"
-            yield Fault(path=(*path, "dist"), message=message, hint=canonicalize_name(package.dist))
+            message = f"{package.dist!r} is not a normalized name"
+            yield Fault(path=(*path, "dist"), message=message, hint=f"use {canonicalize_name(package.dist)!r}")
         elif package.dist in dists:
             message = f"{package.dist!r} is also the distribution name of {dists[package.dist]}"
             yield Fault(path=(*path, "dist"), message=message)
         else:
             module = package.dist.replace("-", "_")
             if module in modules:
-                message = f"its module {module!r} is also the module of {modules[module]}"
+                message = f"module {module!r} is also the module of {modules[module]}"
                 yield Fault(path=(*path, "dist"), message=message, hint="rename sdk.module or dist")
             elif module in sys.stdlib_module_names or not _MODULE.fullmatch(module):
                 yield Fault(path=(*path, "dist"), message=f"{module!r} cannot be used as a module name")
@@ -125,7 +130,7 @@ def _packages(manifest: Manifest) -> Iterator[Fault]:
         dists.setdefault(package.dist, f"package {package.name!r}")
         if package.kind == "devel":
             if devel is not None:
-                message = f"{devel!r} is already a devel package, and only one tree can be expanded"
+                message = f"{devel!r} is already a devel package, and there can be only one"
                 yield Fault(path=(*path, "kind"), message=message)
             devel = devel or package.name
         yield from _one_line(package.summary, (*path, "summary"))
@@ -160,9 +165,13 @@ def _templates(manifest: Manifest) -> Iterator[Fault]:
             made = text.replace(place, "gfx90a")
             if text.count(place) != 1 or not _NAME.fullmatch(made) or canonicalize_name(made) != made:
                 hint = f"use a distribution name that contains {place}: {package.dist}-{place}"
-                yield Fault(path=path, message=f"{text!r} does not name a distribution for each {key}", hint=hint)
+                yield Fault(
+                    path=path, message=f"{text!r} does not give each {key} its own distribution name", hint=hint
+                )
             elif made in filled | taken:
-                yield Fault(path=path, message=f"{text!r} is already in use", hint="each kind needs its own names")
+                yield Fault(
+                    path=path, message=f"another package already uses the name {text!r}", hint="choose a different name"
+                )
             filled.add(made)
 
 
@@ -173,12 +182,13 @@ def _requirements(manifest: Manifest) -> Iterator[Fault]:
         for place, name in enumerate(package.requires):
             path: Path = ("package", number, "requires", place)
             if name == package.name:
-                yield Fault(path=path, message="requires itself")
+                yield Fault(path=path, message="the package requires itself")
             elif name not in packages:
                 hint = suggestion(name, packages, "packages of this manifest")
                 yield Fault(path=path, message=f"no package is called {name!r}", hint=hint, needs=names)
             elif packages[name].kind == "devel":
-                yield Fault(path=path, message="cannot load libraries from the devel package, which is expanded later")
+                message = "a package cannot require the devel package, which contains no libraries until it is expanded"
+                yield Fault(path=path, message=message)
     for number, package in enumerate(manifest.package):
         circle = _circle(package.name, packages)
         if circle:
@@ -205,38 +215,48 @@ def _circle(start: str, packages: Mapping[str, Package]) -> list[str]:
 def _claims(manifest: Manifest) -> Iterator[Fault]:
     for number, package in enumerate(manifest.package):
         if not package.claim and package.kind != "devel":
-            hint = "add a [[package.claim]] after it"
-            yield Fault(path=("package", number), message=f"package {package.name!r} claims nothing", hint=hint)
+            hint = "add a [[package.claim]] after the package"
+            yield Fault(path=("package", number), message=f"package {package.name!r} claims no files", hint=hint)
         for place, claim in enumerate(package.claim):
             yield from _claim(claim, ("package", number, "claim", place))
     for number, drop in enumerate(manifest.drop):
         yield from _claim(drop, ("drop", number))
         if not drop.why.strip():
-            yield Fault(path=("drop", number, "why"), message="is empty")
+            yield Fault(
+                path=("drop", number, "why"), message="the reason is empty", hint="say why these files are dropped"
+            )
 
 
 def _claim(claim: Claim, path: Path) -> Iterator[Fault]:
     for key, given in (("artifacts", claim.artifacts), ("components", claim.components), ("files", claim.files)):
         if not given:
-            yield Fault(path=(*path, key), message="is empty, so it matches nothing", hint="remove it for the default")
+            message = "the list is empty, so it matches nothing"
+            yield Fault(path=(*path, key), message=message, hint="remove the key to use the default")
     for place, name in enumerate(claim.artifacts):
         if not _ARTIFACT.fullmatch(name):
             hint = "use letters, digits, '-', '.', '*' and '?'; artifact names contain no '_'"
-            yield Fault(path=(*path, "artifacts", place), message=f"{name!r} cannot match an artifact name", hint=hint)
+            yield Fault(
+                path=(*path, "artifacts", place),
+                message=f"{name!r} is not a valid pattern for artifact names",
+                hint=hint,
+            )
     yield from glob_faults(claim.files, (*path, "files"))
     yield from glob_faults(claim.exclude, (*path, "exclude"))
     if "**" in claim.exclude:
-        yield Fault(path=(*path, "exclude"), message="excludes everything")
+        yield Fault(path=(*path, "exclude"), message="the pattern '**' excludes everything")
 
 
 def _libraries(manifest: Manifest) -> Iterator[Fault]:
     about = manifest.libraries
     for user, names in about.opens.items():
         if not is_safe_path(user):
-            message = "is neither a SONAME nor the relative path of a file"
+            message = "the key is neither a SONAME nor the relative path of a file"
             yield Fault(path=("libraries", "opens", user), message=message)
         yield from (
-            Fault(path=("libraries", "opens", user, place), message=f"{name!r} is not a library name")
+            Fault(
+                path=("libraries", "opens", user, place),
+                message=f"{name!r} is not a library name (expected one such as libfoo.so.1)",
+            )
             for place, name in enumerate(names)
             if not name or "/" in name
         )
@@ -244,17 +264,27 @@ def _libraries(manifest: Manifest) -> Iterator[Fault]:
     for soname, short in about.shortnames.items():
         if not _COMMAND.fullmatch(short) or "/" in soname:
             hint = 'use SONAME = short name: "libfoo.so.1" = "foo"'
-            yield Fault(path=("libraries", "shortnames", soname), message=f"{short!r} is not a short name", hint=hint)
+            yield Fault(
+                path=("libraries", "shortnames", soname),
+                message=f"{short!r} is not a valid short name for a library",
+                hint=hint,
+            )
     yield from glob_faults(manifest.devel.links, ("devel", "links"))
     for pattern, what in manifest.system.items():
         if "/" in pattern or not pattern.strip("*?"):
-            message = "treats every library as a host library, even a missing one" if pattern else "is empty"
-            message = "is not a SONAME" if "/" in pattern else message
+            message = (
+                "the pattern matches every library, so missing ones would count as host libraries"
+                if pattern
+                else "the pattern is empty"
+            )
+            message = f"{pattern!r} is not a SONAME" if "/" in pattern else message
             yield Fault(
                 path=("system", pattern), message=message, hint='use a glob for SONAMEs: "libz.so.*" = "zlib1g"'
             )
         if not what.strip():
-            yield Fault(path=("system", pattern), message="does not say what to install for these libraries")
+            yield Fault(
+                path=("system", pattern), message="the value must name the package that provides these libraries"
+            )
 
 
 def _commands(manifest: Manifest) -> Iterator[Fault]:
@@ -268,10 +298,10 @@ def _commands(manifest: Manifest) -> Iterator[Fault]:
                 yield Fault(path=(*path, "files", place), message=message)
             seen.setdefault(file, number)
         if command.expect and not command.args:
-            message = "has no effect: without args, the self tests do not call the program"
+            message = "this key has no effect: without args, the self tests do not call the program"
             yield Fault(path=(*path, "expect"), message=message)
         if not command.expect_exit:
-            yield Fault(path=(*path, "expect-exit"), message="is empty, so the test cannot pass with any exit code")
+            yield Fault(path=(*path, "expect-exit"), message="the list is empty, so no exit code would pass the test")
         yield from (
             Fault(path=(*path, "expect-exit", place), message=f"{code} is not a valid exit code")
             for place, code in enumerate(command.expect_exit)
@@ -285,62 +315,17 @@ def _environment(manifest: Manifest) -> Iterator[Fault]:
         if not _VARIABLE.fullmatch(variable):
             yield Fault(path=path, message=f"{variable!r} is not a valid environment variable name")
         elif variable in _SEARCHED:
-            message = "would overwrite values that users or other tools have set"
-            yield Fault(
-                path=path,
-                message=message,
-                hint="remove it: sdk.bin is prepended to PATH, and libraries are found through RUNPATHs",
-            )
+            message = "the variable would overwrite values that users or other tools have set"
+            hint = "remove this variable: sdk.bin is prepended to PATH, and libraries are found through RUNPATHs"
+            yield Fault(path=path, message=message, hint=hint)
         texts = (places,) if isinstance(places, str) else places
         if any(text.startswith("=") for text in texts):
             if len(texts) > 1:
-                yield Fault(path=path, message="a literal after '=' must be the only value")
+                yield Fault(path=path, message="a value that starts with '=' must be the only value")
             elif not texts[0].isprintable():
-                yield Fault(path=path, message="contains characters that are not allowed in a shell command")
+                yield Fault(path=path, message="the value contains characters that are not allowed in a shell command")
         else:
             yield from _places(places, path)
-
-
-def _targets(manifest: Manifest) -> Iterator[Fault]:
-    section = manifest.targets
-    if section.table and section.maker != "hip":
-        yield Fault(path=("targets", "table"), message=f"table {section.table!r} is only for maker 'hip'")
-    groups = section.groups
-    for name, inner in groups.items():
-        path: Path = ("targets", "groups", name)
-        if canonicalize_name(name) != name.lower() or not _NAME.fullmatch(name.lower()):
-            hint = "use letters, digits and '-': it becomes part of a distribution's name"
-            yield Fault(path=path, message=f"{name!r} is not a valid family name", hint=hint)
-        elif is_target(bare_target(name)):
-            yield Fault(path=path, message=f"{name!r} is already the name of a target")
-        if not inner:
-            yield Fault(path=path, message="has no members")
-        for place, member in enumerate(inner):
-            if not _is_known(member, groups):
-                known = suggestion(member, groups, "groups of this manifest") or _KNOWN
-                message = f"{member!r} is neither a target, nor a family, nor a group"
-                yield Fault(path=(*path, place), message=message, hint=known)
-        if _inside(name, name, groups, set()):
-            yield Fault(path=path, message="is a member of itself")
-    if section.default and not _is_known(section.default, groups):
-        hint = suggestion(section.default, groups, "groups of this manifest") or _KNOWN
-        message = f"{section.default!r} is neither a target, nor a family, nor a group"
-        yield Fault(path=("targets", "default"), message=message, hint=hint)
-
-
-def _is_known(name: str, groups: Mapping[str, tuple[str, ...]]) -> bool:
-    return name in groups or is_family(name) or is_target(bare_target(name))
-
-
-def _inside(wanted: str, name: str, groups: Mapping[str, tuple[str, ...]], seen: set[str]) -> bool:
-    for member in groups.get(name, ()):
-        if member == wanted:
-            return True
-        if member not in seen:
-            seen.add(member)
-            if _inside(wanted, member, groups, seen):
-                return True
-    return False
 
 
 def _debs(manifest: Manifest) -> Iterator[Fault]:
@@ -348,11 +333,8 @@ def _debs(manifest: Manifest) -> Iterator[Fault]:
     if debs is None:
         return
     if debs.prefix != "." and not is_safe_path(debs.prefix):
-        yield Fault(
-            path=("debs", "prefix"),
-            message=f"{debs.prefix!r} is not a relative folder",
-            hint="use a folder such as usr",
-        )
+        message = f"{debs.prefix!r} is not a relative folder"
+        yield Fault(path=("debs", "prefix"), message=message, hint="use a folder such as usr")
     claims = [claim for package in manifest.package for claim in package.claim] + list(manifest.drop)
     before: list[str] = []
     for pattern, artifact in debs.artifacts.items():
@@ -367,9 +349,8 @@ def _debs(manifest: Manifest) -> Iterator[Fault]:
             yield Fault(path=path, message=message, hint=suggestion(artifact, known, "artifacts of claims"))
         ahead = next((each for each in before if fnmatchcase(pattern, each)), None)
         if ahead is not None:
-            yield Fault(
-                path=path, message=f"never applies: {ahead!r} above it matches the same names", hint="move it up"
-            )
+            message = f"the pattern never applies: {ahead!r} above matches the same names"
+            yield Fault(path=path, message=message, hint=f"move it above {ahead!r}")
         before.append(pattern)
     for component, patterns in debs.components.items():
         yield from glob_faults(patterns, ("debs", "components", component))
@@ -378,22 +359,14 @@ def _debs(manifest: Manifest) -> Iterator[Fault]:
 def _places(places: Places, path: Path) -> Iterator[Fault]:
     texts = (places,) if isinstance(places, str) else places
     if not texts:
-        yield Fault(path=path, message="must name at least one path")
+        yield Fault(path=path, message="the list is empty, but must contain at least one path")
     for place, text in enumerate(texts):
         if text != "." and not is_safe_path(text):
             at = path if isinstance(places, str) else (*path, place)
             hint = "use a path relative to the prefix, without leading or trailing slashes, or '.'"
-            yield Fault(path=at, message=f"{text!r} is not a path in the SDK", hint=hint)
+            yield Fault(path=at, message=f"{text!r} is not a valid path in the SDK", hint=hint)
 
 
 def _one_line(text: str, path: Path) -> Iterator[Fault]:
     if "\n" in text or not text.isprintable():
-        yield Fault(path=path, message="must be a single line")
-
-
-def _is_version(text: str) -> bool:
-    try:
-        Version(text)
-    except InvalidVersion:
-        return False
-    return True
+        yield Fault(path=path, message="the text must be a single line")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from axletree.package.sdk.entries import SdkEntry
 
 _SHOWN = 3
-_HINT = "remove one of the two inputs"
+_HINT = "leave out one of the two inputs"
 
 
 def merge_entries(
@@ -50,12 +50,14 @@ def merge_entries(
     for path in sorted(path for path in above if found[path][0].kind != "folder"):
         first = found[path][0]
         below = found[paths[bisect_left(paths, f"{path}/")]][0]
-        message = f"is a {first.kind} in {origin(first)}, and a folder in {origin(below)}"
+        message = f"the path is a {first.kind} in {origin(first)} but a folder in {origin(below)}"
         problems.append(Problem(file=path, message=message))
     if problems:
         raise IntegrityError(*some_problems(problems), hint=_HINT)
     for (one, other), twice in sorted(merging.twice.items()):
-        note(f"{one} and {other} both contain {some_of(sorted(twice), _SHOWN)}, with the same content; it is used once")
+        note(
+            f"{one} and {other} both contain {some_of(sorted(twice), _SHOWN)}, with the same content; one copy is used"
+        )
     return tuple(
         entry for path in paths if path not in above for entry in sorted(found[path], key=lambda entry: entry.target)
     )
@@ -82,7 +84,7 @@ class _Merging:
             if entry.target == GENERIC:
                 there[:] = [msgspec.structs.replace(first, target=GENERIC)]
         else:
-            message = f"is in both {origin(first)} and {origin(entry)}, with different content"
+            message = f"the file is in both {origin(first)} and {origin(entry)}, with different content"
             self.problems.append(Problem(file=entry.path, message=message))
 
     def unite(self) -> None:
@@ -130,8 +132,8 @@ def origin(entry: SdkEntry) -> str:
 def path_fault(path: str, link: str = "") -> str | None:
     """What is wrong with a path below a prefix, or with what a link there says; ``None`` where nothing is."""
     if not is_safe_path(path):
-        return "has a name that is not allowed in packages or leads outside the tree"
-    return "is a link that points outside the tree" if link and leaves_tree(path, link) else None
+        return "the path is not allowed in packages or leads outside the tree"
+    return "the link points outside the tree" if link and leaves_tree(path, link) else None
 
 
 def leaves_tree(path: str, link: str) -> bool:

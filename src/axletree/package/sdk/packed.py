@@ -11,7 +11,7 @@ import msgspec
 import zstandard
 from isal import igzip_lib
 
-from axletree.core.errors import IntegrityError, Problem
+from axletree.core.errors import IntegrityError, damaged_archive, refused_archive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -82,7 +82,7 @@ def unpacked(data: memoryview, filename: str, *, archive: str) -> Generator[byte
         else:
             yield from (bytes(data[at : at + _PIECE]) for at in range(0, len(data), _PIECE))
     except _DAMAGED as error:
-        raise IntegrityError(Problem(file=archive, message=f"is damaged: {error}")) from error
+        raise IntegrityError(damaged_archive(archive, str(error))) from error
 
 
 def read_deb(data: memoryview, *, archive: str) -> tuple[DebMember, DebMember]:
@@ -93,13 +93,14 @@ def read_deb(data: memoryview, *, archive: str) -> tuple[DebMember, DebMember]:
     """
     members = list(_read_ar(data, archive))
     if not members or members[0].name != _DEBIAN_BINARY or not bytes(members[0].data).startswith(b"2."):
-        raise IntegrityError(Problem(file=archive, message="is not a Debian package of format 2"))
+        raise IntegrityError(refused_archive(archive, "the file is not a Debian package in format 2"))
     found: list[DebMember] = []
     for wanted in ("control.tar", "data.tar"):
         fitting = [member for member in members if member.name == wanted or member.name.startswith(f"{wanted}.")]
         if len(fitting) != 1:
-            message = f"has {'no' if not fitting else 'more than one'} {wanted}"
-            raise IntegrityError(Problem(file=archive, message=message))
+            raise IntegrityError(
+                damaged_archive(archive, f"it has {'no' if not fitting else 'more than one'} {wanted}")
+            )
         found += fitting
     return found[0], found[1]
 
@@ -114,7 +115,7 @@ def parse_control(text: str, *, filename: str) -> DebControl:
     fields = {name: value.strip(" \t") for name, value in said}
     name = fields.get("Package", "")
     if not re.fullmatch(r"[a-z0-9][a-z0-9.+-]*", name):
-        raise IntegrityError(Problem(file=filename, message="its control file does not name a package"))
+        raise IntegrityError(damaged_archive(filename, "its control file does not name a package"))
     return DebControl(
         package=name, version=fields.get("Version", ""), architecture=fields.get("Architecture", "").strip()
     )
@@ -122,14 +123,15 @@ def parse_control(text: str, *, filename: str) -> DebControl:
 
 def _read_ar(data: memoryview, archive: str) -> Iterator[DebMember]:
     if bytes(data[: len(_AR_MAGIC)]) != _AR_MAGIC:
-        raise IntegrityError(Problem(file=archive, message="is not a Debian package: those are ar archives"))
+        message = "the file is not a Debian package, because it is not an ar archive"
+        raise IntegrityError(damaged_archive(archive, message))
     at = len(_AR_MAGIC)
     while at < len(data):
         header = bytes(data[at : at + _AR_HEADER])
         size = header[48:58].strip()
         end = at + _AR_HEADER + (int(size) if size.isdigit() else 0)
         if len(header) < _AR_HEADER or header[58:] != b"`\n" or not size.isdigit() or end > len(data):
-            raise IntegrityError(Problem(file=archive, message=f"is damaged or truncated at byte {at}"))
+            raise IntegrityError(damaged_archive(archive, f"the file is damaged or truncated at byte {at}"))
         name = header[:16].decode("ascii", errors="replace").rstrip().removesuffix("/")
         yield DebMember(name, data[at + _AR_HEADER : end])
         at = end + end % 2

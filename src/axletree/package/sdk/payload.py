@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from axletree.package.sdk.links import SdkTree
 
 
-_DANGLING = "the link would be broken for users: add its target, or add a [[drop]] for it"
-_TWICE = "keep one of the two: exclude the other from the claim, or list it in a [[drop]]"
+_DANGLING = "add the link's target to a package, or add a [[drop]] for the link, which would be broken for users"
+_TWICE = "exclude one of the two from its claim, or list it in a [[drop]]"
 RESERVED = frozenset({"__init__.py", FILE})
 """What is at the root of a platform folder, and of the expanded devel package, beside the SDK's files."""
 
@@ -159,7 +159,7 @@ class _Folder:
         for entry in sorted(entries, key=lambda entry: entry.path):
             for item in self.items(entry):
                 if item.path in RESERVED:
-                    message = "is the name of a file that the package itself has at its root"
+                    message = "the package reserves this path for its own file"
                     self.problems.append(Problem(file=item.path, key=item.entry.artifact, message=message, hint=_TWICE))
                 other = items.setdefault(item.path, item)
                 if other is not item:
@@ -180,7 +180,7 @@ class _Folder:
     def link(self, entry: SdkEntry) -> Iterator[PlatformFile]:
         real = self.tree.real(entry.path)
         if real is None:
-            message = f"is a link to {entry.link}, which is not in the tree"
+            message = f"the path is a link to {entry.link}, which is not in the tree"
             self.problems.append(Problem(file=entry.path, key=entry.artifact, message=message, hint=_DANGLING))
             return
         target = self.tree.entries.get(real)

@@ -8,6 +8,7 @@ import msgspec
 
 from axletree.binary.elf.facts import ElfFacts
 from axletree.core.errors import IntegrityError, Problem
+from axletree.core.grouping import grouped
 from axletree.package.sdk.closure import Folder, FolderClosure, close
 from axletree.package.sdk.describe import environment, first_place, list_commands, list_libraries, preload_order
 from axletree.package.sdk.devel import list_devel, place_changes
@@ -126,7 +127,7 @@ class _Planner:
             items = (*payload.items, *targeted)
             return split_devices(package, items, self.known.code, self.known.selection, asked=self.asked)
         if targeted:
-            message = f"is for {targeted[0].entry.target} only, but package {package.name} is for all GPUs"
+            message = f"the file is for {targeted[0].entry.target} only, but package {package.name} is for all GPUs"
             hint = f"claim the file in a package of kind libraries, or change the kind of {package.name}"
             self.problems.append(Problem(file=targeted[0].entry.path, message=message, hint=hint))
         return Split(neutral=payload.items, devices=())
@@ -338,9 +339,7 @@ def describe_sdk(manifest: Manifest, known: Known, plan: SdkPlan, *, version: st
 
 def _grouped(entries: Iterable[SdkEntry]) -> dict[str, tuple[SdkEntry, ...]]:
     """Target -> what is for it."""
-    found: dict[str, list[SdkEntry]] = {}
-    for entry in entries:
-        found.setdefault(entry.target, []).append(entry)
+    found = grouped((entry.target, entry) for entry in entries)
     return {target: tuple(group) for target, group in found.items()}
 
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Literal
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from axletree.core.errors import IntegrityError, Problem, PublishError
 from axletree.package.index import distribution_of
 from axletree.package.sdk.versions import order_faults
+from axletree.package.wheel.metadata import parse_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -51,7 +52,10 @@ def check_pins(wheels: Iterable[Metadata], there: Mapping[str, Iterable[str]]) -
     known = {(canonicalize_name(name), Version(version)) for name, versions in there.items() for version in versions}
     known |= {(canonicalize_name(each.name), Version(each.version)) for each in wheels}
     problems = [
-        Problem(key=f"{each.name} {each.version}", message=f"requires {text}, which is not among the packages")
+        Problem(
+            key=f"{each.name} {each.version}",
+            message=f"the wheel requires {text}, but this release does not contain it",
+        )
         for each in wheels
         for text in dict.fromkeys(_unmet(each.requires, known))
     ]
@@ -67,7 +71,7 @@ def _unmet(requires: Iterable[str], known: Iterable[tuple[str, Version]]) -> Ite
             yield f"{text!r} (not a valid requirement: PEP 508)"
             continue
         pins = [each.version for each in requirement.specifier if each.operator == "=="]
-        pinned = any(_is_version(pin) for pin in pins)
+        pinned = any(parse_version(pin) is not None for pin in pins)
         name = canonicalize_name(requirement.name)
         met = any(has == name and requirement.specifier.contains(version, prereleases=True) for has, version in known)
         if pinned and not met:
@@ -96,8 +100,10 @@ def check_flavour(dist: str, version: str, flavour: Flavour, filenames: Iterable
             continue
         if name == canonicalize_name(dist) and Version(has) == Version(version):
             other = "an sdist" if flavour == "wheel" else "a wheel"
-            message = f"{root} already contains the selector for {version} as {other}, and an index cannot contain both"
-            hint = "choose a different --out or --version, or use --selector both, which puts them in two indexes"
+            message = (
+                f"{root} already contains the selector for {version} as {other}; an index cannot contain it both ways"
+            )
+            hint = "choose a different --out or --version, or use --selector both, which writes two indexes"
             raise PublishError(Problem(file=filename, message=message, hint=hint))
 
 
@@ -106,11 +112,3 @@ def order_notes(there: Mapping[str, Iterable[str]]) -> Iterator[str]:
     for name, versions in sorted(there.items()):
         for fault in order_faults(sorted(versions)):
             yield f"{name}: pip considers {fault.older} newer than {fault.newer}: {fault.why}"
-
-
-def _is_version(text: str) -> bool:
-    try:
-        Version(text)
-    except InvalidVersion:
-        return False
-    return True

@@ -11,14 +11,13 @@ TheRock calls groups by the digits that their members share and by what they are
 from __future__ import annotations
 
 import re
-import tomllib
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from axletree.core.errors import IntegrityError, Problem, UsageError
-from axletree.core.shipped import shipped_file
+from axletree.core.shipped import read_table, shipped_file
 from axletree.recipe.faults import suggestion
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ _X_NAMES = 11
 """The major number whose sub-families end with ``x`` (``gfx115x``); those of others are ``gfx10_3``."""
 
 
-_NOT_BUILT = "matches no GPU target that was built"
+_NOT_BUILT = "the name matches no GPU target that was built"
 
 
 class GpuTarget(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -94,14 +93,13 @@ def decode_targets(data: bytes, *, file: str) -> TargetTable:
     Raises:
         IntegrityError: it is not in its form, a target is there twice, or a number is not that of the name.
     """
-    try:
-        table = msgspec.convert(tomllib.loads(data.decode()), TargetTable)
-    except (ValueError, msgspec.ValidationError) as error:
-        raise IntegrityError(Problem(file=file, message=f"is not a valid table of targets: {error}")) from error
+    table = read_table(data, TargetTable, file=file, wrong="the file is not a valid table of targets")
     names = [name for each in table.target for name in (each.name, *each.also)]
-    problems = [Problem(file=file, key=name, message="occurs twice") for name in {*names} if names.count(name) > 1]
+    problems = [
+        Problem(file=file, key=name, message="the target is listed twice") for name in {*names} if names.count(name) > 1
+    ]
     problems += [
-        Problem(file=file, key=each.name, message=f"has the wrong number {each.number}")
+        Problem(file=file, key=each.name, message=f"the number {each.number} does not match the target's name")
         for each in table.target
         if number_of(each.name) != each.number
     ]

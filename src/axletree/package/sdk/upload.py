@@ -32,7 +32,7 @@ def upload_folder(run_id: str, platform: str, group: str) -> str:
         UsageError: a part is no name of a folder.
     """
     problems = [
-        Problem(key=option, message=f"{text[:100]!r} is not a valid name", hint=hint)
+        Problem(key=option, message=f"{text[:100]!r} is not a valid folder name", hint=hint)
         for option, text, pattern, hint in (
             ("--run-id", run_id, _NAME, "use letters, digits, '.', '_' and '-'"),
             ("--artifact-group", group, _GROUP, "use a name such as gfx94X-dcgpu"),

@@ -16,9 +16,10 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from axletree.core.errors import Problem, UsageError
+from axletree.package.wheel.metadata import parse_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,7 +37,7 @@ _SHORT = 8
 
 
 class OrderFault(NamedTuple):
-    """Two versions of which pip takes the older for the newer, or for neither."""
+    """Two versions that pip orders incorrectly or treats as equal."""
 
     older: str
     newer: str
@@ -81,11 +82,10 @@ def with_suffix(base: str, suffix: str) -> str:
     """
     problems = list(_base_fault(base))
     made = base + suffix
-    if not problems and not (
-        _SUFFIX.fullmatch(suffix) and _is_version(made) and Version(made).release == Version(base).release
-    ):
-        message = f"{suffix!r} cannot be appended to {base}: the result is not a valid version"
-        hint = "use a suffix of a PEP 440 version: .dev0, a20261128, rc1, .post1, +label"
+    version = parse_version(made) if _SUFFIX.fullmatch(suffix) else None
+    if not problems and (version is None or version.release != Version(base).release):
+        message = f"{suffix!r} is not a valid suffix for version {base}"
+        hint = "use a PEP 440 suffix, such as .dev0, a20261128, rc1, .post1 or +label"
         problems = [Problem(key="--custom-version-suffix", message=message, hint=hint)]
     if problems:
         raise UsageError(*problems)
@@ -110,7 +110,7 @@ def framework_version(public: str, sdk_version: str, *, name: str = "rocm", nume
     faults = [
         Problem(message=f"{text!r} is not a valid version (PEP 440)")
         for text in (public, sdk_version)
-        if not _is_version(text)
+        if parse_version(text) is None
     ]
     if faults or Version(public).local:
         raise UsageError(*(faults or [Problem(message=f"{public!r} already has a local version label")]))
@@ -128,11 +128,9 @@ def order_faults(versions: Iterable[str]) -> Iterator[OrderFault]:
     """
     groups: dict[tuple[str, str], list[tuple[bool, Version, str]]] = {}
     for text in dict.fromkeys(versions):
-        if not _is_version(text):
-            continue
-        version = Version(text)
-        found = _LABEL.fullmatch(version.local or "")
-        if found is None or (sdk := _sdk_of(found["version"])) is None:
+        version = parse_version(text)
+        found = _LABEL.fullmatch(version.local or "") if version is not None else None
+        if version is None or found is None or (sdk := _sdk_of(found["version"])) is None:
             continue
         groups.setdefault((version.public, found["name"]), []).append((found["dev"] is None, sdk, text))
     for (_, name), group in groups.items():
@@ -156,8 +154,7 @@ def _why(name: str, older: tuple[bool, Version, str], newer: tuple[bool, Version
 def _sdk_of(text: str) -> Version | None:
     """The version in a label; a dev version's commit is behind a dot there."""
     head, mark, _ = text.partition(".dev0.")
-    text = f"{head}.dev0" if mark else text
-    return Version(text) if _is_version(text) else None
+    return parse_version(f"{head}.dev0" if mark else text)
 
 
 def _suffix(kind: ReleaseType, form: Form, date: str, git_sha: str, prerelease: str, base_date: str) -> str:
@@ -200,19 +197,22 @@ def _faults(base: str, kind: ReleaseType, **given: str) -> Iterator[Problem]:
     for name, (check, option, what) in checks.items():
         value = given[name]
         if name in needed and not value:
-            yield Problem(key=option, message=f"is missing: a {kind} version needs it", hint=f"specify {what}")
+            yield Problem(key=option, message=f"the option is required for a {kind} version", hint=f"specify {what}")
         elif value and not check(value):
-            yield Problem(key=option, message=f"{value!r} is not {what}")
+            yield Problem(key=option, message=f"{value!r} is not valid: expected {what}")
         elif value and name in {"prerelease", "base_date"} and name not in needed:
-            yield Problem(key=option, message=f"does not apply to a {kind} version")
+            yield Problem(key=option, message=f"the option does not apply to a {kind} version")
     if kind == "nightly-bkc" and given["base_date"] > given["date"] > "":
-        yield Problem(key="--base-date", message=f"{given['base_date']} is later than {given['date']}")
+        base, date = given["base_date"], given["date"]
+        yield Problem(key="--base-date", message=f"the base date {base} is later than the date {date}")
 
 
 def _base_fault(base: str) -> Iterator[Problem]:
     if not _BASE.fullmatch(base):
         yield Problem(
-            key="--base", message=f"{base!r} is not a valid base version", hint="use numbers with dots: 7.10.0"
+            key="--base",
+            message=f"{base!r} is not a valid base version",
+            hint="use dot-separated numbers, such as 7.10.0",
         )
 
 
@@ -221,11 +221,3 @@ def _is_date(text: str) -> bool:
         return len(text) == 8 and text.isascii() and bool(dt.datetime.strptime(text, "%Y%m%d"))  # noqa: DTZ007
     except ValueError:
         return False
-
-
-def _is_version(text: str) -> bool:
-    try:
-        Version(text)
-    except InvalidVersion:
-        return False
-    return True

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from axletree.core.errors import IntegrityError, Problem
 from axletree.core.globs import glob_matcher
+from axletree.core.trees import paths_above_others
 from axletree.core.units import some_of
 from axletree.package.partition import Claim, first_claims
 from axletree.package.split.rules import module_globs
@@ -110,12 +111,14 @@ def _gaps(paths: Sequence[str], taken: Sequence[int | None], active: Sequence[Fi
     orphans = [path for path, number in zip(paths, taken, strict=True) if number is None]
     if orphans:
         hint = "add a rule that puts the files into a package or drops them"
-        count = f"{len(orphans)} files are" if len(orphans) > 1 else "a file is"
-        yield Problem(message=f"{count} not matched by any rule: {some_of(orphans)}", hint=hint)
+        count = f"{len(orphans)} files" if len(orphans) > 1 else "a file"
+        yield Problem(message=f"no rule matches {count}: {some_of(orphans)}", hint=hint)
     used = set(taken)
     for number, rule in enumerate(active):
         if rule is not None and rule.required and number not in used:
-            yield Problem(key=f"rule[{number}]", message=f"is required, but matches no file: {describe_rule(rule)}")
+            yield Problem(
+                key=f"rule[{number}]", message=f"the rule must match a file, but matches none: {describe_rule(rule)}"
+            )
 
 
 def _clashes(places: Iterable[Destination]) -> Iterator[Problem]:
@@ -125,14 +128,6 @@ def _clashes(places: Iterable[Destination]) -> Iterator[Problem]:
     for path, _, _, target in places:
         if targets.setdefault(target, path) != path:
             twice[target] += 1
-    yield from (Problem(key=target, message="is the destination of more than one file") for target in twice)
-    folders: set[str] = set()
-    for target in targets:
-        folder = target.rpartition("/")[0]
-        while folder and folder not in folders:
-            folders.add(folder)
-            folder = folder.rpartition("/")[0]
-    yield from (
-        Problem(key=target, message="is both a file and a folder in the parts")
-        for target in sorted(folders & set(targets))
-    )
+    yield from (Problem(key=target, message="the path is the destination of more than one file") for target in twice)
+    both = "the path is both a file and a folder in the parts"
+    yield from (Problem(key=target, message=both) for target in sorted(paths_above_others(targets)))

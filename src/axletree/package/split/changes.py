@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from axletree.package.split.rules import SplitEdit, SplitRules
     from axletree.package.split.source import SplitSource
 
-_HINT = "the file has changed since these rules were written: check what it does now, and adapt them"
+_HINT = (
+    "the file has changed since these rules were written: adapt `find` and `replace` to the new text, "
+    "or remove the edit"
+)
 
 
 class Changed(NamedTuple):
@@ -50,7 +53,7 @@ def change_files(source: SplitSource, rules: SplitRules, kept: Sequence[Destinat
         for problem in _edit(source, number, edit, texts, owners)
     ]
     if rules.check is not None and owners.get(rules.check.file) != rules.name:
-        message = f"must contain the import check, but is not a file in {rules.name}"
+        message = f"the import check must go into this file, but it is not in {rules.name}"
         problems.append(Problem(key=rules.check.file, message=message))
     if problems:
         raise IntegrityError(*problems)
@@ -80,7 +83,7 @@ def _edit(
         texts[edit.file] = _text(source, edit.file)
     count = texts[edit.file].count(edit.find)
     if count != edit.count:
-        message = f"the text to replace occurs {'once' if count == 1 else f'{count} times'}, not {edit.count}"
+        message = f"the text to replace occurs {'once' if count == 1 else f'{count} times'}, expected {edit.count}"
         yield Problem(file=edit.file, key=key, message=message, excerpt=edit.find.strip()[:120], hint=_HINT)
     texts[edit.file] = texts[edit.file].replace(edit.find, edit.replace)
 
@@ -89,7 +92,7 @@ def _text(source: SplitSource, path: str) -> str:
     try:
         return source.read(path).decode()
     except UnicodeDecodeError as error:
-        raise IntegrityError(Problem(file=path, message=f"is not UTF-8 text: {error.reason}")) from error
+        raise IntegrityError(Problem(file=path, message=f"the file is not UTF-8 text: {error.reason}")) from error
 
 
 def _relocated(source: SplitSource, rules: SplitRules, kept: Sequence[Destination]) -> Iterator[tuple[str, Changed]]:

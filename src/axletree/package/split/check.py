@@ -123,7 +123,7 @@ def _first_row(source: str, file: str) -> int:
                 return first.start[0] - 1
             after = statement[-1].end[0]
     except (tokenize.TokenError, SyntaxError) as error:
-        raise IntegrityError(Problem(key=file, message=f"is not Python source: {error}")) from error
+        raise IntegrityError(Problem(key=file, message=f"the file is not valid Python: {error}")) from error
     return after
 
 

@@ -7,11 +7,11 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 import msgspec
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
-from axletree.package.wheel.metadata import Metadata, with_requirement, with_version
+from axletree.package.wheel.metadata import Metadata, parse_requirement, parse_version, with_requirement, with_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -27,12 +27,12 @@ _TRAVELS = frozenset(
 
 
 class Share(msgspec.Struct, frozen=True, kw_only=True):
-    """A requirement of the original and who has it now."""
+    """A requirement of the original and the packages that have it now."""
 
     requirement: str
-    """As the original wrote it."""
+    """As it is in the original."""
     given: dict[str, str]
-    """Package -> the requirement as it has it."""
+    """Package -> its requirement."""
 
 
 def split_version(version: str, *, module: str | None, label: str) -> str:
@@ -47,10 +47,7 @@ def split_version(version: str, *, module: str | None, label: str) -> str:
     parsed = Version(version)
     local = parsed.local
     if local is None and module is not None and (found := _MODULE_VERSION.search(module)):
-        try:
-            named = Version(found[1])
-        except InvalidVersion:
-            named = parsed
+        named = parse_version(found[1]) or parsed
         local = named.local if named.public == parsed.public else None
     return f"{parsed.public}+{f'{local}.' if local else ''}{label}"
 
@@ -102,9 +99,8 @@ def part_metadata(
 
 def _given(text: str, takers: Sequence[OutputPackage], main: str) -> dict[str, str]:
     """Package -> a requirement as it has it."""
-    try:
-        requirement = Requirement(text)
-    except InvalidRequirement:  # old metadata may hold what PEP 508 forbids; it is kept as it is
+    requirement = parse_requirement(text)
+    if requirement is None:  # it is kept as it is
         return {main: text}
     if re.search(r"\bextra\b", str(requirement.marker or "")):
         return {main: text}

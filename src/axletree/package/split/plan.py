@@ -16,6 +16,7 @@ import msgspec
 from axletree.binary.elf.facts import ElfFacts
 from axletree.binary.zip.records import EARLIEST
 from axletree.core.errors import IntegrityError, Problem
+from axletree.core.grouping import grouped
 from axletree.core.values import canonical_json, digest_of
 from axletree.package.bundled import is_bundled
 from axletree.package.sbom.read import FOLDER as SBOM_FOLDER
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from axletree.package.libraries.providers import Provider
-    from axletree.package.split.assign import Destination
     from axletree.package.split.changes import Changed
     from axletree.package.split.rules import OutputPackage, SplitRules
     from axletree.package.split.source import SplitSource
@@ -88,7 +88,7 @@ def plan_split(
             a file is not as an edit expects it. Names everything that is wrong.
     """
     if source.name.project != rules.name:
-        message = f"is a wheel of {source.name.project}, but these rules are for {rules.name}"
+        message = f"the file is a wheel of {source.name.project}, but these rules are for {rules.name}"
         raise IntegrityError(Problem(file=source.filename, message=message))
     return _Planner(source, rules, tuple(providers), epoch).plan()
 
@@ -118,10 +118,7 @@ class _Planner:
         content = [path for path in self.members if not path.startswith(inside)]
         self.info = [path for path in self.members if path.startswith(inside)]
         self.places = assign_files(content, rules, soname=source.soname)
-        self.by_package: dict[str, list[Destination]] = {}
-        for place in self.places:
-            if place.package is not None:
-                self.by_package.setdefault(place.package, []).append(place)
+        self.by_package = grouped((place.package, place) for place in self.places if place.package is not None)
         filled = self.by_package.keys() | {rules.name}
         self.packages = tuple(package for package in rules.package if package.meta or package.name in filled)
         self.names = tuple(package.name for package in self.packages)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from axletree.package.libraries.providers import Provider
     from axletree.package.split.rules import Opens
 
-_RELOCATE = "set relocate = true in the rule that matches it, or move one of the two files"
+_RELOCATE = "set relocate = true in the rule that matches the file, or move one of the two files"
 
 
 class ReadPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,7 +75,7 @@ def prove_split(
         for path, facts in proof.elfs[package].items():
             if each.part.independent and needs_cpython(path, facts):
                 problems.append(
-                    Problem(key=path, message=f"needs CPython, but {package} is for any Python implementation")
+                    Problem(key=path, message=f"the file needs CPython, but {package} is for any Python implementation")
                 )
             problems += proof.owners(package, path, facts)
         notes += _tag_notes(each, proof.elfs[package], policies)
@@ -135,13 +135,15 @@ class _Proof:
             parts = self.brings.get(soname)
             if parts is not None:
                 if reach.isdisjoint(parts):
-                    message = f"needs {soname} from {parts[0]}, which {package} does not require"
+                    message = f"the file needs {soname} from {parts[0]}, but {package} does not require {parts[0]}"
                     hint = f"add {parts[0]} to `requires` of {package}, or move one of the two files"
                     yield Problem(key=path, message=message, hint=hint)
                 continue
             owners = [each for each in find_providers(self.providers, soname) if each.declared_by(self.original)]
             if owners and not any(owner.declared_by(required) for owner in owners):
-                message = f"needs {soname} from {owners[0].name}, which {package} no longer requires"
+                message = (
+                    f"the file needs {soname} from {owners[0].name}, but {package} no longer requires {owners[0].name}"
+                )
                 yield Problem(key=path, message=message, hint=f"add its requirement to `takes` of {package}")
 
     def loading(self) -> tuple[list[str], list[Problem]]:
@@ -167,7 +169,7 @@ class _Proof:
                 if (root, soname, user) in old:
                     known[f"{user}: does not find {soname} through its own search path, just as in the original"] = None
                 else:
-                    message = f"no longer finds {soname}"
+                    message = f"the file no longer finds {soname}"
                     lost.setdefault(f"{user} {soname}", Problem(key=user, message=message, hint=_RELOCATE))
         return list(known), list(lost.values())
 
@@ -187,16 +189,16 @@ class _Proof:
                     lies = [each for each, of in self.installed.items() if name in {each.rpartition("/")[2], of.soname}]
                     folders = [each.folder or each.text for each in search_path(place, facts)]
                     looked = f"the loader searches only {', '.join(folders)}" if folders else "it has no search path"
-                    message = f"opens {name} at run time, but cannot find it in {', '.join(lies)}: {looked}"
+                    message = f"the file opens {name} at run time, but cannot find it in {', '.join(lies)}: {looked}"
                     yield Problem(key=place, message=message, hint=_RELOCATE)
 
 
 def _unreadable(each: ReadPart) -> Iterator[Problem]:
     """Whether a wheel reads back as it was written."""
     wheel = each.scan.wheel
-    trouble = [*wheel.unreadable, *(f"{issue.path} {issue.detail}" for issue in wheel.record_issues)]
+    trouble = [*wheel.unreadable, *(f"{issue.path}: {issue.detail}" for issue in wheel.record_issues)]
     if wheel.record != each.written.record or wheel.size != each.written.size:
-        trouble.append("its RECORD or size differs from what was written")
+        trouble.append("the RECORD or the size of the wheel differs from what was written")
     for line in trouble[:20]:
         yield Problem(file=wheel.filename, message=line)
 

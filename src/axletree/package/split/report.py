@@ -27,70 +27,70 @@ class SplitFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     size: int
     """Bytes of its content in the original."""
     rule: int
-    """Number of the rule that decided, counted from 1; 0 for the metadata folder, which needs none."""
+    """Number of the rule that matched it, starting at 1; 0 for the metadata folder, which needs none."""
     packages: tuple[str, ...] = ()
-    """One; several for licence files, which go with each package; none for what is dropped."""
+    """One package; several for license files, which are in each package; none for dropped files."""
     target: str | None = None
-    """Path in the package where it is another."""
+    """Path in the package, if it differs."""
     change: Change = ""
-    """Changed by text edits, or in the search path of an ELF file; else its compressed bytes are copied."""
+    """Whether it is changed by text edits or in its search path; otherwise its compressed bytes are copied."""
 
 
 class SplitRule(msgspec.Struct, frozen=True, kw_only=True):
-    """A rule and what it took."""
+    """A rule and the files that it matched."""
 
     number: int
     takes: str
     """Its globs, modules and SONAMEs."""
     to: str | None
     drop: str | None
-    """Why its files go nowhere."""
+    """Why its files are dropped."""
     files: int
     size: int
     """Bytes."""
 
 
 class SplitPackage(msgspec.Struct, frozen=True, kw_only=True):
-    """A distribution that comes out."""
+    """A resulting distribution."""
 
     name: str
     version: str
     filename: str
     """Of the wheel."""
     files: int
-    """Files of the original that it holds, licences not counted."""
+    """Files of the original in it, without licenses."""
     size: int
-    """Bytes of them as they were in the original."""
+    """Their bytes in the original."""
     requires: tuple[str, ...]
     identity: str
-    """Stands for its files and requirements; the check at import knows it by this."""
+    """Identifies its files and requirements; the check at import uses it."""
     added: tuple[str, ...]
-    """Paths of files that the original does not have, its metadata folder left out."""
+    """Paths of files that the original does not have, without its metadata folder."""
 
 
 class SplitConda(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A conda package that comes out."""
+    """A resulting conda package."""
 
     name: str
     filename: str
-    """Path below the output folder."""
+    """Path relative to the output folder."""
     depends: tuple[str, ...]
     constrains: tuple[str, ...] = ()
     guessed: tuple[str, ...] = ()
-    """Distributions that it requires and the table of conda names does not have: their own name was taken."""
+    """Required distributions that are missing in the table of conda names; they keep their own names."""
     compiled: int = 0
-    """Compiled Python files that it holds."""
+    """Compiled Python files in it."""
 
 
 class SplitReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a split does, all of it."""
+    """Everything that a split does."""
 
     wheel: str
     """File name of the original."""
     version: str
-    """Of all packages."""
+    """Version of all packages."""
     install: str
-    """The requirement that installs all of it."""
+    """The requirement that installs all packages."""
     packages: tuple[SplitPackage, ...]
     rules: tuple[SplitRule, ...]
     files: tuple[SplitFile, ...]
@@ -98,7 +98,7 @@ class SplitReport(msgspec.Struct, frozen=True, kw_only=True):
     requirements: tuple[Share, ...]
     conda: tuple[SplitConda, ...] = ()
     notes: tuple[str, ...] = ()
-    """What is worth knowing and no error."""
+    """Notes."""
 
     @property
     def dropped(self) -> tuple[SplitRule, ...]:

@@ -48,7 +48,7 @@ _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 
 class OutputPackage(Table, frozen=True, kw_only=True):
-    """A distribution that comes out. One of them has the name of what is split and keeps its metadata."""
+    """A distribution to create. One of them has the name of the original wheel and keeps its metadata."""
 
     name: Name
     summary: str = ""
@@ -65,7 +65,7 @@ class OutputPackage(Table, frozen=True, kw_only=True):
 
 
 class FileRule(Table, frozen=True, kw_only=True):
-    """Takes the files that one of its matchers names, for one package or for none."""
+    """Assigns the files that match to one package, or drops them."""
 
     to: str | None = None
     """The package."""
@@ -90,7 +90,7 @@ class FileRule(Table, frozen=True, kw_only=True):
 
 
 class SplitEdit(Table, frozen=True, kw_only=True):
-    """A text in a file that knows where others lie, to be replaced."""
+    """A text replacement in a file, such as a path that has changed."""
 
     file: str
     """Path in the original."""
@@ -103,7 +103,7 @@ class SplitEdit(Table, frozen=True, kw_only=True):
 
 
 class Check(Table, frozen=True, kw_only=True):
-    """At import, see that all packages are there and of the same split."""
+    """Check at import that all packages are installed and come from the same split."""
 
     file: str
     """Python file that begins with the check, ``torch/__init__.py``."""
@@ -169,16 +169,21 @@ def _package_faults(rules: SplitRules) -> Iterator[Fault]:
     for number, package in enumerate(rules.package):
         path: Path = ("package", number)
         if canonicalize_name(package.name) != package.name:
-            yield Fault(path=(*path, "name"), message=f"{package.name!r} is not normalized")
+            hint = f"use {canonicalize_name(package.name)!r}"
+            yield Fault(path=(*path, "name"), message=f"{package.name!r} is not a normalized name", hint=hint)
         if package.name in names[:number]:
-            yield Fault(path=(*path, "name"), message=f"duplicate package {package.name!r}")
+            yield Fault(path=(*path, "name"), message=f"two packages are called {package.name!r}")
         if package.name == rules.name and (package.meta or package.independent):
-            yield Fault(path=path, message="keeps the original's files and tags, so it cannot be meta or independent")
+            message = "this package keeps the files and tags of the original wheel, so it cannot be meta or independent"
+            yield Fault(path=path, message=message)
         if package.meta and (package.requires or package.takes):
-            yield Fault(path=path, message="a meta package always requires all other packages and nothing else")
+            yield Fault(
+                path=path,
+                message="a meta package always requires all other packages, so it cannot set `requires` or `takes`",
+            )
         for place, name in enumerate(package.requires):
             if name == package.name:
-                yield Fault(path=(*path, "requires", place), message="requires itself")
+                yield Fault(path=(*path, "requires", place), message="the package requires itself")
             else:
                 yield from _known(name, names, (*path, "requires", place))
         for place, text in enumerate(package.takes):
@@ -192,12 +197,16 @@ def _rule_faults(rules: SplitRules) -> Iterator[Fault]:
     for number, rule in enumerate(rules.rule):
         path: Path = ("rule", number)
         if (rule.to is None) == (rule.drop is None):
-            yield Fault(path=path, message="needs either `to` or `drop`", hint='to = "PACKAGE", or drop = "REASON"')
+            yield Fault(
+                path=path, message="the rule needs either `to` or `drop`", hint='set to = "PACKAGE" or drop = "REASON"'
+            )
         if rule.to is not None:
             yield from _known(rule.to, names, (*path, "to"))
         if not (rule.files or rule.modules or rule.soname):
             yield Fault(
-                path=path, message="does not specify which files to take", hint="specify files, modules or soname"
+                path=path,
+                message="the rule does not specify which files to take",
+                hint="specify files, modules or soname",
             )
         for place, module in enumerate(rule.modules):
             if not _MODULE.fullmatch(module):
@@ -207,8 +216,12 @@ def _rule_faults(rules: SplitRules) -> Iterator[Fault]:
         yield from _when_faults(rule, path)
         for folder, target in rule.place.items():
             if not (is_safe_path(folder) and is_safe_path(target)):
-                hint = 'write both without leading or trailing slashes: "torch/lib" = "libtorch/lib"'
-                yield Fault(path=(*path, "place", folder), message="not a relative folder", hint=hint)
+                hint = 'write both folders without leading or trailing slashes: "torch/lib" = "libtorch/lib"'
+                yield Fault(
+                    path=(*path, "place", folder),
+                    message=f"{folder!r} and {target!r} must be relative folders",
+                    hint=hint,
+                )
 
 
 def _when_faults(table: FileRule | SplitEdit, path: Path) -> Iterator[Fault]:
@@ -221,26 +234,30 @@ def _edit_faults(rules: SplitRules) -> Iterator[Fault]:
     for number, edit in enumerate(rules.edit):
         yield from _when_faults(edit, ("edit", number))
         if not edit.find:
-            yield Fault(path=("edit", number, "find"), message="is empty")
+            yield Fault(path=("edit", number, "find"), message="the text to find is empty")
         if not is_safe_path(edit.file):
-            yield Fault(path=("edit", number, "file"), message="not a relative path")
+            yield Fault(path=("edit", number, "file"), message=f"{edit.file!r} is not a relative path")
     if rules.check is not None:
         for key, value in (("file", rules.check.file), ("markers", rules.check.markers)):
             if not is_safe_path(value):
-                yield Fault(path=("check", key), message="not a relative path")
+                yield Fault(path=("check", key), message=f"{value!r} is not a relative path")
 
 
 def _opens_faults(rules: SplitRules) -> Iterator[Fault]:
     for user, names in rules.opens.items():
         if not is_safe_path(user):
-            yield Fault(path=("opens", user), message="is neither the name nor the relative path of a file")
+            yield Fault(path=("opens", user), message="the key is neither a file name nor a relative path")
         for place, name in enumerate(names):
             if not name or "/" in name:
                 hint = "write the name passed to dlopen; a library opened by path needs no search path"
-                yield Fault(path=("opens", user, place), message=f"{name!r} is not a library name", hint=hint)
+                yield Fault(
+                    path=("opens", user, place),
+                    message=f"{name!r} is not a library name (expected one such as libfoo.so.1)",
+                    hint=hint,
+                )
 
 
 def _known(name: str, names: Iterable[str], path: Path) -> Iterator[Fault]:
     if name not in names:
         hint = suggestion(name, names, "packages of this file")
-        yield Fault(path=path, message=f"there is no package {name!r} that can contain files", hint=hint)
+        yield Fault(path=path, message=f"{name!r} is not a package that can contain files", hint=hint)

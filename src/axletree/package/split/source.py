@@ -61,7 +61,13 @@ def read_split_source(buffer: bytes | memoryview, *, filename: str) -> SplitSour
     name = parse_wheel_name(filename)
     if name.variant:
         hint = "split the plain wheel, then make variants from the parts"
-        raise IntegrityError(Problem(file=filename, message=f"is a wheel of variant {name.variant!r}", hint=hint))
+        raise IntegrityError(
+            Problem(
+                file=filename,
+                message=f"the file is a variant wheel ({name.variant!r}), which cannot be split",
+                hint=hint,
+            )
+        )
     entries = {entry.name: entry for entry in read_directory(buffer, archive=filename) if not entry.directory}
     folder = dist_info_folder(name.project, name.version)
     if f"{folder}/METADATA" not in entries:  # names that are not normalised
@@ -70,11 +76,11 @@ def read_split_source(buffer: bytes | memoryview, *, filename: str) -> SplitSour
     for file in ("METADATA", "WHEEL", "RECORD"):
         entry = entries.get(f"{folder}/{file}")
         if entry is None:
-            raise IntegrityError(Problem(file=filename, key=f"{folder}/{file}", message="is missing"))
+            raise IntegrityError(Problem(file=filename, key=f"{folder}/{file}", message="the file is missing"))
         texts[file] = read_member(buffer, entry, archive=filename, limit=MAX_READ)
     metadata = parse_metadata(texts["METADATA"], file=f"{folder}/METADATA")
     if (canonicalize_name(metadata.name), Version(metadata.version)) != (name.project, Version(name.version)):
-        message = f"has metadata for {metadata.name} {metadata.version}, which does not match its file name"
+        message = f"the wheel has metadata for {metadata.name} {metadata.version}, which does not match its file name"
         raise IntegrityError(Problem(file=filename, message=message))
     return SplitSource(
         filename=filename,

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
+from axletree.core.setting import LOCK
 from axletree.package.drift.ranges import of_specifiers, relate
-from axletree.package.wheel.metadata import parse_requirement, same_place
+from axletree.package.wheel.metadata import parse_requirement, parse_version, same_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,17 +73,14 @@ def _names(wanted: Wanted, built: str) -> Iterator[Disagreement]:
     hint = f"name the package [packages.{canonicalize_name(built)}], or let Axletree rename it: {_relabel(wanted)}"
     if built.lower() == "unknown":
         hint = (
-            "setuptools uses this name when it finds none: versions before 61 do not read pyproject.toml; require "
-            "setuptools>=61 in the environment, and run `axletree lock RECIPE`"
+            "setuptools uses this name when it finds no other: versions before 61 do not read pyproject.toml; require "
+            f"setuptools>=61 in the environment, and run `{LOCK}`"
         )
     yield Disagreement(key="name", recipe=wanted.name, built=f"Name: {built}", hint=hint)
 
 
 def _versions(wanted: Wanted, built: str) -> Iterator[Disagreement]:
-    try:
-        other = Version(built)
-    except InvalidVersion:
-        other = None
+    other = parse_version(built)
     mine = Version(wanted.version)
     known = [mine, *([Version(wanted.source_version)] if wanted.source_version is not None else [])]
     if other is None or Version(other.public) not in {Version(version.public) for version in known}:
@@ -92,7 +90,9 @@ def _versions(wanted: Wanted, built: str) -> Iterator[Disagreement]:
             key="version", recipe=said, built=f"Version: {built}", hint=_without_git(other, wanted) or hint
         )
     elif wanted.labels and other.local is not None and mine.local is None:
-        hint = f'keep the label: packages.{wanted.name}.local = "{other.local}"; or drop it: {_relabel(wanted)}'
+        hint = (
+            f'to keep the label, set packages.{wanted.name}.local = "{other.local}"; to drop it, set {_relabel(wanted)}'
+        )
         yield Disagreement(key="local", recipe=f"{mine}, without a label", built=f"Version: {built}", hint=hint)
 
 

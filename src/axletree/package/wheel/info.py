@@ -46,12 +46,14 @@ def parse_wheel_info(data: bytes, *, file: str = "WHEEL") -> WheelInfo:
     fields = parse_fields(data, file=file)
     version = fields.get("Wheel-Version") or ""
     problems = [
-        Problem(file=file, key=key, message="field is missing")
+        Problem(file=file, key=key, message="the field is missing")
         for key in ("Wheel-Version", "Root-Is-Purelib", "Tag")
         if not fields.get(key)
     ]
     if version and version.split(".")[0].strip() != "1":
-        problems.append(Problem(file=file, key="Wheel-Version", message=f"{version!r} is not a supported version"))
+        problems.append(
+            Problem(file=file, key="Wheel-Version", message=f"version {version!r} is not supported (expected 1.x)")
+        )
     if problems:
         raise IntegrityError(*problems)
     return WheelInfo(

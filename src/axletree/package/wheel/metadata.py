@@ -63,7 +63,7 @@ def parse_fields(data: bytes, *, file: str) -> Metadata:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise IntegrityError(Problem(file=file, message=f"not UTF-8 text: {error.reason}")) from error
+        raise IntegrityError(Problem(file=file, message=f"the file is not UTF-8 text: {error.reason}")) from error
     text = text.replace("\r\n", "\n").removeprefix("\ufeff")
     head, _, description = text.partition("\n\n") if not text.startswith("\n") else ("", "", text[1:])
     fields: list[tuple[str, str]] = []
@@ -75,7 +75,9 @@ def parse_fields(data: bytes, *, file: str) -> Metadata:
         elif found := _FIELD.fullmatch(line):
             fields.append((found[1], found[2]))
         else:
-            problems.append(Problem(file=file, line=number, message="not a valid header field", excerpt=line[:100]))
+            problems.append(
+                Problem(file=file, line=number, message="the line is not a valid header field", excerpt=line[:100])
+            )
     if problems:
         raise IntegrityError(*problems[:20])
     return Metadata(fields=tuple(fields), description=description)
@@ -89,11 +91,11 @@ def parse_metadata(data: bytes, *, file: str = "METADATA") -> Metadata:
     """
     metadata = parse_fields(data, file=file)
     problems = [
-        Problem(file=file, key=key, message="field is missing")
+        Problem(file=file, key=key, message="the field is missing")
         for key in ("Metadata-Version", "Name", "Version")
         if not metadata.get(key)
     ]
-    if metadata.version and not _is_version(metadata.version):
+    if metadata.version and parse_version(metadata.version) is None:
         problems.append(
             Problem(file=file, key="Version", message=f"{metadata.version!r} is not a valid version (PEP 440)")
         )
@@ -155,9 +157,10 @@ def with_version(metadata: Metadata, version: str) -> Metadata:
     Raises:
         IntegrityError: no version (PEP 440).
     """
-    if not _is_version(version):
+    parsed = parse_version(version)
+    if parsed is None:
         raise IntegrityError(Problem(key="Version", message=f"{version!r} is not a valid version (PEP 440)"))
-    return _replace(metadata, "Version", str(Version(version)))
+    return _replace(metadata, "Version", str(parsed))
 
 
 def with_requirement(metadata: Metadata, requirement: str) -> Metadata:
@@ -187,6 +190,14 @@ def with_requirement(metadata: Metadata, requirement: str) -> Metadata:
     return msgspec.structs.replace(metadata, fields=tuple(fields))
 
 
+def parse_version(text: str) -> Version | None:
+    """A version (PEP 440); ``None`` for what is none."""
+    try:
+        return Version(text)
+    except InvalidVersion:
+        return None
+
+
 def parse_requirement(text: str) -> Requirement | None:
     """A requirement; ``None`` for what old metadata may hold and PEP 508 forbids."""
     try:
@@ -203,11 +214,3 @@ def same_place(old: Requirement, new: Requirement) -> bool:
 def _replace(metadata: Metadata, name: str, value: str) -> Metadata:
     fields = tuple((key, value if key.lower() == name.lower() else old) for key, old in metadata.fields)
     return msgspec.structs.replace(metadata, fields=fields)
-
-
-def _is_version(text: str) -> bool:
-    try:
-        Version(text)
-    except InvalidVersion:
-        return False
-    return True

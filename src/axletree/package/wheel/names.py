@@ -49,7 +49,7 @@ def parse_wheel_name(filename: str) -> WheelName:
     except InvalidWheelFilename as error:
         hint = "name it NAME-VERSION(-BUILD)-PYTHON-ABI-PLATFORM(-VARIANT).whl"
         raise IntegrityError(
-            Problem(file=filename, message=f"not a valid wheel file name: {error}", hint=hint)
+            Problem(file=filename, message=f"the file name is not valid for a wheel: {error}", hint=hint)
         ) from error
     parts = plain.removesuffix(".whl").split("-")
     python, abi, platform = parts[-3:]

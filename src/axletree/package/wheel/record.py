@@ -18,6 +18,7 @@ from axletree.core.trees import is_safe_path
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+_AGAIN = "download the wheel or build it again"
 _QUOTED = re.compile(r'[",\r\n]')
 
 SIGNATURES = ("RECORD.jws", "RECORD.p7s")
@@ -89,12 +90,18 @@ def parse_record(data: bytes, *, file: str = "RECORD") -> tuple[RecordEntry, ...
             elif row:
                 line = ",".join(row)[:100]
                 problems.append(
-                    Problem(file=file, line=number, message="not a line with a path, a hash and a size", excerpt=line)
+                    Problem(
+                        file=file,
+                        line=number,
+                        message="damaged wheel: the line does not consist of a path, a hash and a size",
+                        excerpt=line,
+                    )
                 )
     except (UnicodeDecodeError, csv.Error) as error:
-        raise IntegrityError(Problem(file=file, message=f"not UTF-8 CSV: {error}")) from error
+        message = f"damaged wheel: the file is not valid UTF-8 CSV: {error}"
+        raise IntegrityError(Problem(file=file, message=message), hint=_AGAIN) from error
     if problems:
-        raise IntegrityError(*problems[:20])
+        raise IntegrityError(*problems[:20], hint=_AGAIN)
     return tuple(entries)
 
 
@@ -140,17 +147,17 @@ def _issues(record: tuple[RecordEntry, ...], contents: Mapping[str, ReadContent]
         path = entry.path
         content = contents.get(path)
         if content is None and not is_safe_path(path):
-            yield RecordIssue(kind="unsafe", path=path, detail="has a path that leads outside the folder")
+            yield RecordIssue(kind="unsafe", path=path, detail="the path leads outside the installation folder")
             continue
         if path in listed:
-            yield RecordIssue(kind="twice", path=path, detail="is listed twice")
+            yield RecordIssue(kind="twice", path=path, detail="the file is listed twice")
         listed.add(path)
         if content is None:
-            yield RecordIssue(kind="extra", path=path, detail="is listed, but not in the wheel")
+            yield RecordIssue(kind="extra", path=path, detail="the file is listed in RECORD, but not in the wheel")
         elif path not in exempt and not _confirms(entry, content):
             yield from _compare(entry, content)
     for path in sorted(contents.keys() - listed - exempt):
-        yield RecordIssue(kind="missing", path=path, detail="is in the wheel, but not listed")
+        yield RecordIssue(kind="missing", path=path, detail="the file is in the wheel, but not listed in RECORD")
 
 
 def _confirms(entry: RecordEntry, content: ReadContent) -> bool:
@@ -168,15 +175,17 @@ def _compare(entry: RecordEntry, content: ReadContent) -> Iterator[RecordIssue]:
     elif content.sha256:
         found = encode_hash(bytes.fromhex(content.sha256)) if algorithm == "sha256" else content.other
         if not found:
-            yield RecordIssue(kind="unchecked", path=entry.path, detail=f"is listed only with {algorithm}")
+            yield RecordIssue(
+                kind="unchecked", path=entry.path, detail=f"the file is listed only with a hash of type {algorithm}"
+            )
         elif entry.hash == f"sha256={content.sha256}":
-            detail = "is listed with a hexadecimal hash, but base64 is required"
+            detail = "the file is listed with a hexadecimal hash, but RECORD requires base64"
             yield RecordIssue(kind="unchecked", path=entry.path, detail=detail)
         elif entry.hash.rstrip("=") != found:
-            detail = f"has hash {found}, but the listed hash is {entry.hash[:120]}"
+            detail = f"the file has hash {found}, but RECORD lists {entry.hash[:120]}"
             yield RecordIssue(kind="hash", path=entry.path, detail=detail)
     if entry.size is not None and entry.size != content.size:
-        detail = f"has {content.size} bytes, but the listed size is {entry.size}"
+        detail = f"the file has {content.size} bytes, but RECORD lists {entry.size}"
         yield RecordIssue(kind="size", path=entry.path, detail=detail)
 
 
@@ -185,10 +194,10 @@ def _hash_trouble(entry: RecordEntry, algorithm: str) -> str:
     if algorithm == "sha256" or algorithm in OTHER_HASHES:
         return ""
     if not entry.hash:
-        return "is listed without a hash"
+        return "the file is listed without a hash"
     if algorithm in FORBIDDEN_HASHES:
-        return f"is listed with {algorithm}, which wheels must not use"
-    return f"is listed with {algorithm[:40]!r}, which is not a supported hash"
+        return f"the file is listed with a hash of type {algorithm}, which wheels must not use"
+    return f"the file is listed with {algorithm[:40]!r}, which is not a supported hash"
 
 
 def content_of(data: bytes) -> ReadContent:

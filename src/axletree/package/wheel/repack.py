@@ -57,7 +57,7 @@ def packed_members(
             continue
         line = lines.get(name)
         if line is not None and line.size is not None and line.size != size:
-            message = f"has {size} bytes, but RECORD lists {line.size}"
+            message = f"the file has {size} bytes, but RECORD lists {line.size}"
             problems.append(Problem(file=archive, key=name, message=message))
             continue
         if line is not None and _SHA256.fullmatch(line.hash):

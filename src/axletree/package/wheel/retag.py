@@ -114,7 +114,7 @@ def _change_tags(old: str, wish: str | None, field: str, problems: list[Problem]
     tags = text.lower().split(".")
     if bad := [tag for tag in tags if not _TAG.fullmatch(tag)]:
         hint = "use letters, digits and '_', separated by dots: cp311.cp312"
-        problems.append(Problem(key=f"--{field}", message=f"{bad[0]!r} in {wish!r} is not a valid tag", hint=hint))
+        problems.append(Problem(key=f"--{field}", message=f"{bad[0]!r} (in {wish!r}) is not a valid tag", hint=hint))
         return old
     present = old.split(".")
     if sign == "-":
@@ -122,7 +122,7 @@ def _change_tags(old: str, wish: str | None, field: str, problems: list[Problem]
             message = f"cannot remove {missing[0]}: the existing tags are {', '.join(present)}"
             problems.append(Problem(key=f"--{field}", message=message))
         elif set(present) <= set(tags):
-            problems.append(Problem(key=f"--{field}", message=f"removing {text} leaves no tag"))
+            problems.append(Problem(key=f"--{field}", message=f"removing {text} would leave no tags"))
         return ".".join(tag for tag in present if tag not in tags)
     return ".".join(sorted({*present, *tags} if sign == "+" else set(tags)))
 
@@ -135,5 +135,5 @@ def _change_local(version: str, label: str | None, problems: list[Problem]) -> s
         return str(Version(f"{public}+{label}" if label else public))
     except InvalidVersion:
         hint = "use letters and digits separated by dots: cu130, torch.2.14.cpu"
-        problems.append(Problem(key="--local", message=f"{label!r} is not a valid local label", hint=hint))
+        problems.append(Problem(key="--local", message=f"{label!r} is not a valid local version label", hint=hint))
         return version

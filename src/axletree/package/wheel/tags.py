@@ -110,9 +110,16 @@ def single_machine(elfs: Mapping[str, ElfFacts]) -> str | None:
     """
     examples = {facts.architecture: path for path, facts in sorted(elfs.items(), reverse=True) if facts.architecture}
     if len(examples) > 1:
-        hint = "package them in separate wheels, one for each architecture"
+        hint = "package these files in separate wheels, one for each architecture"
         raise IntegrityError(
-            *(Problem(key=path, message=f"is for {machine}", hint=hint) for machine, path in sorted(examples.items()))
+            *(
+                Problem(
+                    key=path,
+                    message=f"the file is for {machine}, but other files are for a different processor",
+                    hint=hint,
+                )
+                for machine, path in sorted(examples.items())
+            )
         )
     return next(iter(examples), None)
 
@@ -129,18 +136,25 @@ def _python_tags(elfs: Mapping[str, ElfFacts], python: str | None) -> tuple[str,
         return "py3", "none"
     by_name = {tags: path for path in sorted(bound, reverse=True) if (tags := _tags_in_name(path))}
     if len(by_name) > 1:
-        hint = "package them in separate wheels, one for each Python version"
+        hint = "package these files in separate wheels, one for each Python version"
         raise IntegrityError(
-            *(Problem(key=path, message=f"is for {tags[1]}", hint=hint) for tags, path in sorted(by_name.items()))
+            *(
+                Problem(
+                    key=path,
+                    message=f"the file is for {tags[1]}, but other files are for a different Python",
+                    hint=hint,
+                )
+                for tags, path in sorted(by_name.items())
+            )
         )
     if by_name:
         return next(iter(by_name))
     found = _PYTHON.fullmatch(python or "")
     if found is None:
         path = min(bound)
-        message = "needs CPython, but does not record which version it was built for"
+        message = "the file needs CPython, but does not record which version it was built for"
         raise IntegrityError(
-            Problem(key=path, message=message, hint="specify the Python version that the content was built for")
+            Problem(key=path, message=message, hint="pass the Python version that the content was built for")
         )
     tag = f"cp{found[1]}{found[2]}"
     stable = all(path.endswith(".abi3.so") for path in bound) and not found[3]

@@ -205,15 +205,18 @@ def _check(members: Sequence[Member], folder: str) -> None:
     ):
         problems += _path_problems(paths, reserved)
     problems += (
-        Problem(key=member.path, message="is given in chunks, so its size must be specified")
+        Problem(key=member.path, message="the file's size must be specified, because its content is given in chunks")
         for member in members
         if member.size is None and not isinstance(member.data, bytes | Packed)
     )
-    both = "is both a file and a folder in the wheel"
+    both = "the path is both a file and a folder in the wheel"
     problems += (Problem(key=path, message=both) for path in paths_above_others(seen))
     others = {top for path in seen if (top := path.partition("/")[0]).endswith(".dist-info")} - {folder}
     problems += (
-        Problem(key=top, message=f"is a second metadata folder in addition to {folder}") for top in sorted(others)
+        Problem(
+            key=top, message=f"a wheel can contain only one *.dist-info folder, but this one also contains {folder}"
+        )
+        for top in sorted(others)
     )
     if problems:
         raise IntegrityError(*dict.fromkeys(problems))
@@ -223,12 +226,13 @@ def _path_problems(paths: Iterable[str], reserved: set[str]) -> Iterator[Problem
     seen: set[str] = set()
     for path in paths:
         if not is_safe_path(path) or len(path.encode()) > _MAX_PATH:
-            yield Problem(key=path[:200], message="not a valid path in a wheel")
+            yield Problem(key=path[:200], message="the path is not valid in a wheel")
         if path in seen:
-            yield Problem(key=path, message="occurs twice in the wheel")
+            yield Problem(key=path, message="the wheel lists this file twice")
         seen.add(path)
         if path in reserved:
-            yield Problem(key=path, message="the writer creates RECORD itself, and signatures are not supported")
+            message = "the wheel cannot contain this file, because RECORD is generated and signatures are not supported"
+            yield Problem(key=path, message=message)
 
 
 def _items(members: Iterable[Member]) -> Iterator[_Piece | _Copy]:
@@ -387,7 +391,7 @@ class _Archive:
     @staticmethod
     def _check_size(piece: _Piece, written: Written) -> None:
         if piece.digest.size != written.size:
-            message = f"was declared with {written.size} bytes, but has {piece.digest.size}"
+            message = f"the file was declared with {written.size} bytes, but has {piece.digest.size}"
             raise IntegrityError(Problem(key=written.path, message=message))
 
     def _append(self, data: bytes | memoryview) -> None:

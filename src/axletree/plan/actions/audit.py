@@ -12,6 +12,8 @@ class WheelAuditParameters(AuditParameters, frozen=True, kw_only=True):
 
     provided_by: dict[str, tuple[str, ...]] = {}
     """Distribution -> patterns of SONAMEs that it brings."""
+    compilers: tuple[str, ...] = ()
+    """Compilers that the stage of its files declares, where that builds nothing but this wheel."""
     driver: tuple[str, ...] = ()
     """Patterns of SONAMEs that GPU drivers bring."""
     providers: Digest | None

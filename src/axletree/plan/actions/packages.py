@@ -51,6 +51,15 @@ class PackParameters(Parameters, frozen=True, kw_only=True):
     level: int
 
 
+class Waived(msgspec.Struct, frozen=True, kw_only=True):
+    """A finding that the recipe accepts."""
+
+    rule: str
+    where: str
+    """File pattern for the place that it names."""
+    reason: str
+
+
 class AuditParameters(Parameters, frozen=True, kw_only=True):
     """Of an action that audits an archive."""
 
@@ -58,6 +67,8 @@ class AuditParameters(Parameters, frozen=True, kw_only=True):
     """Version that it must not go above."""
     policy: Digest | None
     """Digest of the platform policy data."""
+    waive: tuple[Waived, ...] = ()
+    """Findings that the recipe accepts."""
 
 
 class PackedFacts(Facts, frozen=True, kw_only=True):

@@ -38,15 +38,21 @@ class RelocateParameters(Parameters, frozen=True, kw_only=True):
     """Digest of the lists of library providers."""
 
 
-class TakenIn(msgspec.Struct, frozen=True, kw_only=True):
-    """A library of the build machine that became a part of the tree."""
+class GraftedLibrary(msgspec.Struct, frozen=True, kw_only=True):
+    """A library that was taken in."""
 
     soname: str
+    """The name that it was needed by."""
     path: str
+    """Where it is in the wheel or tree."""
     size: int
+    """Bytes of the original."""
     sha256: str
+    """Hexadecimal digest of the original."""
     origin: str
+    """Where it was found."""
     package: str
+    """The system package that brought it, empty where that is not known; so are its version and its package URL."""
     version: str
     purl: str
 
@@ -54,7 +60,7 @@ class TakenIn(msgspec.Struct, frozen=True, kw_only=True):
 class RelocateFacts(Facts, frozen=True, kw_only=True):
     """What was done."""
 
-    grafts: tuple[TakenIn, ...] = ()
+    grafts: tuple[GraftedLibrary, ...] = ()
     outside: tuple[tuple[str, str], ...] = ()
     """SONAME that is left to others -> who brings it."""
     renamed: dict[str, str] = {}

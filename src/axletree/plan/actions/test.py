@@ -25,6 +25,8 @@ class CarriedFile(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     blob: Digest
     """Its content, which is in the store."""
+    at: str = ""
+    """Path in the folder of the commands; its name there by default."""
 
 
 class ClientTestParameters(Parameters, frozen=True, kw_only=True):

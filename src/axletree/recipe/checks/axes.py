@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from axletree.core.near import nearest
 from axletree.recipe.axes import count_combinations, expand
 from axletree.recipe.faults import Fault, dotted, suggestion
 
@@ -26,7 +27,7 @@ _RESERVED = {
     "version": "{version} is the recipe's version",
     "variant": "{variant} is reserved for variant ids",
 }
-_NO_PYTHON = 'an environment uses axis "python" by default: add it to axes, or write axes = [] and python = "3.11"'
+_NO_PYTHON = 'environments use axis "python" by default: add it to axes, or write axes = [] and python = "3.11"'
 _VALUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 MAX_COMBINATIONS = 20_000
@@ -53,7 +54,7 @@ def expansion(grid: Grid, path: Path = ()) -> tuple[tuple[Variant, ...], list[Fa
     """The variants of a grid without faults so far, or what is wrong with them. ``path`` is where the grid stands."""
     count = count_combinations(grid)
     if count > MAX_COMBINATIONS:
-        message = f"{count:,} combinations of axis values; the limit is {MAX_COMBINATIONS:,}"
+        message = f"the axes have {count:,} combinations of values, more than the limit of {MAX_COMBINATIONS:,}"
         return (), [Fault(path=(*path, "axes"), message=message)]
     variants = expand(grid)
     if variants:
@@ -112,7 +113,9 @@ def _value_faults(grid: Grid, place: Path) -> Iterator[Fault]:
         for number, value in enumerate(values):
             if axis == "python" and not PYTHON.fullmatch(value):
                 message = f"{value!r} is not a Python version"
-                yield Fault(path=(*path, number), message=message, hint="such as '3.11', or '3.13t' for free-threaded")
+                yield Fault(
+                    path=(*path, number), message=message, hint="use a version such as 3.11, or 3.13t for free-threaded"
+                )
             elif not _VALUE.fullmatch(value):
                 message = f"{value!r} cannot be part of a variant id"
                 yield Fault(path=(*path, number), message=message, hint="use letters, digits, '.', '_', '+' and '-'")
@@ -131,7 +134,9 @@ def _declared_faults(recipe: Recipe) -> Iterator[Fault]:
         for number, axis in enumerate(axes):
             if axis not in recipe.axes:
                 fault = unknown_axis(recipe, axis, (*path, number))
-                yield replace(fault, hint=_NO_PYTHON) if by_default else fault
+                meant = nearest("python", recipe.axes)
+                hint = f"did you mean to name axis {meant!r} 'python'?" if meant is not None else _NO_PYTHON
+                yield replace(fault, hint=hint) if by_default else fault
 
 
 def _zip_faults(grid: Grid, start: Path) -> Iterator[Fault]:
@@ -144,8 +149,10 @@ def _zip_faults(grid: Grid, start: Path) -> Iterator[Fault]:
             if axis not in grid.axes:
                 yield unknown_axis(grid, axis, (*path, place))
             elif axis in used:
-                where = "twice in this group" if used[axis] == number else f"also in group {used[axis] + 1}"
-                yield Fault(path=(*path, place), message=f"axis {axis!r} is {where}: groups must not overlap")
+                where = (
+                    "twice in this group" if used[axis] == number else f"in both this group and group {used[axis] + 1}"
+                )
+                yield Fault(path=(*path, place), message=f"axis {axis!r} is {where}, but zipped groups cannot overlap")
             used.setdefault(axis, number)
         values = {axis: grid.axes[axis] for axis in group if axis in grid.axes}
         needs: tuple[Path, ...] = tuple((*start, "axes", axis) for axis in values)
@@ -157,7 +164,7 @@ def _zip_faults(grid: Grid, start: Path) -> Iterator[Fault]:
         again = next((row for place, row in enumerate(rows) if row in rows[:place]), None)
         if again is not None:
             told = ", ".join(f"{axis} {value!r}" for axis, value in zip(values, again, strict=True))
-            yield Fault(path=path, message=f"zipped values are listed twice: {told}", needs=needs)
+            yield Fault(path=path, message=f"the combination of zipped values {told} is listed twice", needs=needs)
 
 
 def _conditions(recipe: Recipe) -> Iterator[tuple[Path, Condition]]:
@@ -167,6 +174,8 @@ def _conditions(recipe: Recipe) -> Iterator[tuple[Path, Condition]]:
         yield ("stages", name, "when"), stage.when
     for name, package in recipe.packages.items():
         yield ("packages", name, "when"), package.when
+        for number, waiver in enumerate(package.waive):
+            yield ("packages", name, "waive", number, "when"), waiver.when
     for number, override in enumerate(recipe.override):
         yield ("override", number, "when"), override.when
 
@@ -184,4 +193,5 @@ def condition_faults(grid: Grid, path: Path, condition: Condition, start: Path =
                     message=f"axis {axis!r} has no value {value!r}",
                     hint=suggestion(value, grid.axes[axis], "its values"),
                     needs=((*start, "axes", axis),),
+                    absent=() if start else ((axis, value),),
                 )

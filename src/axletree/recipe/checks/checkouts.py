@@ -22,7 +22,7 @@ def checkout_faults(recipe: Recipe) -> Iterator[Fault]:
     for name, table in recipe.checkouts.items():
         path: Path = ("checkouts", name)
         if name == recipe.name and recipe.source.git is not None:
-            yield Fault(path=path, message="the recipe's own git source already has that name")
+            yield Fault(path=path, message="the recipe's own git source already has this name")
             continue
         yield from _address_faults(table, path)
         yield from _ref_faults(table, path, main=first)
@@ -31,7 +31,7 @@ def checkout_faults(recipe: Recipe) -> Iterator[Fault]:
         for other, owner in taken.items():
             if f"{folder}/".startswith(f"{other}/") or f"{other}/".startswith(f"{folder}/"):
                 at = (*path, "folder") if table.folder else path
-                message = f"its folder {folder!r} overlaps the folder of {owner}: {other!r}"
+                message = f"the folder {folder!r} overlaps the folder of {owner}: {other!r}"
                 yield Fault(path=at, message=message, hint="give each checkout its own folder, next to the others")
         taken.setdefault(folder, f"checkout {name!r}")
 
@@ -39,7 +39,7 @@ def checkout_faults(recipe: Recipe) -> Iterator[Fault]:
 def _address_faults(table: Checkout, path: Path) -> Iterator[Fault]:
     at = (*path, "git")
     if not is_git_address(table.git):
-        message = "not a supported git URL: it must begin with https:// or file://"
+        message = "the git URL is not supported: it must begin with https:// or file://"
         yield Fault(path=at, message=message)
     elif has_login(table.git):
         message = "the URL contains a user name or password, which git would store in the clone's configuration"
@@ -50,7 +50,7 @@ def _ref_faults(table: Checkout, path: Path, *, main: bool) -> Iterator[Fault]:
     if (table.ref is None) == (table.pin is None):
         found = "neither" if table.ref is None else "both"
         message = f"exactly one of ref and pin is required, found {found}"
-        hint = "ref: a tag, branch or commit; pin: a file in the main checkout that contains the ref"
+        hint = "set ref to a tag, branch or commit, or set pin to a file in the main checkout that contains it"
         yield Fault(path=path, message=message, hint=hint)
     elif table.pin is not None and main:
         message = "the first checkout cannot have a pin: it is the main checkout, from which pins are read"

@@ -48,7 +48,7 @@ def compile_faults(recipe: Recipe) -> Iterator[Fault]:
 
 def _compile_faults(stage: Stage, path: Path) -> Iterator[Fault]:
     if not stage.source:
-        yield Fault(path=(*path, "source"), message="a compile stage needs the source")
+        yield Fault(path=(*path, "source"), message="a compile stage needs the source, so remove source = false")
     yield from twice(stage.targets, (*path, "targets"), "target")
     yield from twice(stage.files, (*path, "files"), "pattern")
     yield from glob_faults(stage.files, (*path, "files"))
@@ -62,17 +62,21 @@ def _compile_faults(stage: Stage, path: Path) -> Iterator[Fault]:
     for option in stage.options:
         plain = option.partition(":")[0]
         if plain in _GIVEN:
-            hint = "`prefix` sets the folder in the result" if plain == _GIVEN[0] else "set it in `env`"
-            yield Fault(path=(*path, "options", option), message=f"the driver sets {plain}", hint=hint)
+            hint = "use `prefix` to set the folder in the result" if plain == _GIVEN[0] else "set it in `env`"
+            yield Fault(
+                path=(*path, "options", option),
+                message=f"the option {plain} cannot be set here, because the driver sets it",
+                hint=hint,
+            )
         if plain in seen:
-            yield Fault(path=(*path, "options", option), message=f"{plain} is given twice, with and without a type")
+            yield Fault(path=(*path, "options", option), message=f"{plain} is set twice, with and without a type")
         seen.add(plain)
 
 
 def _continues_faults(recipe: Recipe, stage: Stage, owner: str, path: Path) -> Iterator[Fault]:
     at = (*path, "continues")
     if owner not in stage.inputs:
-        hint = suggestion(owner, stage.inputs, "inputs of this stage") or "also make it an input"
+        hint = suggestion(owner, stage.inputs, "inputs of this stage") or "add it to `inputs`"
         message = f"{owner!r} is not an input of the stage, so it may not be built first"
         yield Fault(path=at, message=message, hint=hint, needs=((*path, "inputs"),))
         return
@@ -81,5 +85,5 @@ def _continues_faults(recipe: Recipe, stage: Stage, owner: str, path: Path) -> I
         return  # told with the inputs
     kept = continued.action == "compile" if continued.workspace is None else continued.workspace
     if continued.action not in _USERS["continues"] or not kept:
-        hint = 'its action must be "compile", or "build" with workspace = true'
-        yield Fault(path=at, message=f"stage {owner!r} does not keep a build folder to continue in", hint=hint)
+        hint = 'in that stage, set action = "compile", or action = "build" and workspace = true'
+        yield Fault(path=at, message=f"stage {owner!r} does not keep a build folder to reuse", hint=hint)

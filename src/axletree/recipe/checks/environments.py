@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from axletree.recipe.faults import Path
     from axletree.recipe.model import Environment, Recipe
 
-_FOR_ENV = "stages and tests can use only a venv; the other providers are only for `axletree env`"
+_FOR_ENV = 'choose an environment with provider = "venv"; other providers are only for `axletree env`'
 
 
 def environment_faults(recipe: Recipe) -> Iterator[Fault]:
@@ -27,18 +27,21 @@ def environment_faults(recipe: Recipe) -> Iterator[Fault]:
         used = recipe.environments.get(named or "")
         if used is not None and used.provider != "venv":
             needs: tuple[Path, ...] = (("environments", str(named), "provider"),)
-            yield Fault(
-                path=path, message=f"environment {named!r} has provider {used.provider}", hint=_FOR_ENV, needs=needs
-            )
+            message = f"environment {named!r} has provider {used.provider!r}, but stages and tests can use only a venv"
+            yield Fault(path=path, message=message, hint=_FOR_ENV, needs=needs)
 
 
 def _provider_faults(path: Path, environment: Environment) -> Iterator[Fault]:
     provider = environment.provider
     if provider == "conda" and not environment.channels:
-        yield Fault(path=path, message="a conda environment needs channels", hint='such as channels = ["conda-forge"]')
+        yield Fault(
+            path=path, message="a conda environment needs channels", hint='for example, channels = ["conda-forge"]'
+        )
     if provider != "conda" and environment.channels:
         yield Fault(
-            path=(*path, "channels"), message=f"{provider} has no channels", hint='only provider = "conda" has channels'
+            path=(*path, "channels"),
+            message=f"provider {provider!r} does not use channels",
+            hint='set provider = "conda", or remove channels',
         )
     if provider == "system" and environment.requires:
         message = 'provider "system" uses the host as it is and installs nothing'

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from axletree.recipe.faults import Path
-    from axletree.recipe.model import Override, Recipe, Stage, Test
+    from axletree.recipe.model import Recipe, Stage, Test
+    from axletree.recipe.override import Override
 
 _OF_EVERY_RECIPE = frozenset({"fetch", "patch"})
 """Names that stages of a recipe cannot have. Those of all other steps hold a colon, which no stage's name does."""
@@ -92,8 +93,8 @@ def _source_from_faults(recipe: Recipe, stage: Stage, maker: str, path: Path) ->
     if not stage.source:
         yield Fault(
             path=at,
-            message="source = false leaves the stage without a source",
-            hint="remove source = false, or source-from",
+            message="source = false contradicts source-from",
+            hint="remove either source = false or source-from",
         )
         return
     yield from _reference(maker, "stage", recipe, at)
@@ -113,7 +114,7 @@ def _variable_faults(stage: Stage, path: Path) -> Iterator[Fault]:
         variable = input_variable(needed)
         other = seen.setdefault(variable, needed)
         if other != needed:
-            message = f"inputs {other!r} and {needed!r} share the variable {variable}"
+            message = f"inputs {other!r} and {needed!r} would share the variable {variable}"
             yield Fault(path=(*path, "inputs", number), message=message, hint="rename one of the stages")
 
 
@@ -124,7 +125,9 @@ def _shape_messages(stage: Stage) -> Iterator[tuple[str, str]]:
     if stage.action in {"build", "hipify"} and stage.environment is None:
         yield "environment", f"a {stage.action} stage needs an environment to {_DOES[stage.action]} in"
     if stage.action in {"build", "hipify"} and not stage.source:
-        yield "source", f"a {stage.action} stage needs the source"
+        yield "source", f"a {stage.action} stage needs the source, so remove source = false"
+    if stage.image is not None and stage.action in {"relocate", "hipify"}:
+        yield "image", f"a {stage.action} stage cannot use an image"
     if stage.action == "hipify" and stage.commands:
         yield "commands", "a hipify stage runs tools/amd_build/build_amd.py from the source; it takes no commands"
 
@@ -194,14 +197,14 @@ def _test_faults(recipe: Recipe, name: str, test: Test) -> Iterator[Fault]:
     if environment is not None:
         yield from _unseen(recipe, at, f"environment {test.environment!r}", environment.axes, path, seen)
     if not test.imports and not test.commands:
-        yield Fault(path=path, message="the test does not test anything", hint="give imports, commands or both")
+        yield Fault(path=path, message="the test does not test anything", hint="set imports, commands or both")
     yield from twice(test.installers, (*path, "installers"), "installer")
 
 
 def _override_faults(recipe: Recipe, path: Path, override: Override) -> Iterator[Fault]:
     given = [kind for kind, names in changed_by(override).items() if names]
     if len(given) != 1:
-        found = " and ".join(given) or "none of them"
+        found = " and ".join(given) or "none"
         message = f"exactly one of stage, environment and package is required, found {found}"
         yield Fault(path=path, message=message)
         return
@@ -213,7 +216,7 @@ def _override_faults(recipe: Recipe, path: Path, override: Override) -> Iterator
     keys = ("env", "commands", "config", "options", "expect", "requires", "conda", "tools", "pass_env", "resources")
     changes = [key for key in keys if getattr(override, key)]
     if not changes:
-        yield Fault(path=path, message="the override changes nothing", hint=f"give {' or '.join(_CHANGES[kind])}")
+        yield Fault(path=path, message="the override changes nothing", hint=f"set {' or '.join(_CHANGES[kind])}")
     for key in changes:
         if key not in _CHANGES[kind]:
             hint = f"{'an' if kind == 'environment' else 'a'} {kind} override can change: {', '.join(_CHANGES[kind])}"
@@ -234,11 +237,11 @@ def _change_faults(
     if stage is not None:
         for key in _UNUSED[stage.action]:
             if key in changes:
-                message = f"stage {name!r} has no {_key(key)}: it is a {stage.action} stage"
+                message = f"stage {name!r} cannot have {_key(key)}: it is a {stage.action} stage"
                 yield Fault(path=(*path, _key(key)), message=message)
         for number, variable in enumerate(override.pass_env):
             if variable in (*stage.env, *override.env):
-                message = f"env already sets {variable}: it cannot also come from the shell"
+                message = f"env already sets {variable}, so it cannot also be passed from the shell"
                 yield Fault(path=(*path, "pass-env", number), message=message)
     seen, declared_at = seen_by(recipe, kind, name)
     for axis in missing_axes(override.when, seen, recipe) if name in getattr(recipe, f"{kind}s") else ():

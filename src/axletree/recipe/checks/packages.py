@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import RecipeError
-from axletree.recipe.axes import axes_of_package, has_package, project
+from axletree.core.near import nearest
+from axletree.recipe.axes import axes_of_package, conditions_of, has_package, project
+from axletree.recipe.base import FORMAT_OF
 from axletree.recipe.checks.axes import add_hint, missing_axes, twice
 from axletree.recipe.checks.texts import has_values, values_at
 from axletree.recipe.conda import CondaTable
@@ -13,6 +15,7 @@ from axletree.recipe.faults import Fault, glob_faults
 from axletree.recipe.model import Package
 from axletree.recipe.placeholders import fill, scan
 from axletree.recipe.properties import properties_at
+from axletree.recipe.waivers import waiver_faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,9 +26,10 @@ if TYPE_CHECKING:
 
 _TOLD_BY_TAG = ("python", "platform")
 """Axes that a wheel's file name tells apart by its tags, without a label."""
+_ALIKE = 0.8
+"""How similar the name of a package is to the one that was meant: packages of a family have similar names."""
 _OF_FILES = ("files", "exclude", "prefix", "glibc", "provided_by", "relabel", "bundle")
 """Keys that say something of files, which a metapackage has none of."""
-_FORMAT_OF = {"pip": "wheel", "uv": "wheel", "conda": "conda"}
 """Installer -> the format that it takes."""
 
 
@@ -33,17 +37,19 @@ def package_faults(recipe: Recipe) -> Iterator[Fault]:
     """All faults of packages and of who installs them that hold whatever the variant is."""
     for name, package in recipe.packages.items():
         path: Path = ("packages", name)
+        others = [each for each, other in recipe.packages.items() if other.from_ is not None]
         yield from twice(package.formats, (*path, "formats"), "format")
         yield from glob_faults(package.files, (*path, "files"))
         yield from glob_faults(package.exclude, (*path, "exclude"))
+        yield from _waiver_faults(recipe, package, path)
         if package.from_ is None:
-            yield from _metapackage_faults(package, path)
+            yield from _metapackage_faults(package, path, others)
         else:
             yield from _seen_faults(recipe, package, path)
             yield from _bundle_faults(recipe, package, path)
         if package.conda != CondaTable() and "conda" not in package.formats:
             yield Fault(
-                path=(*path, "conda"), message='formats does not include "conda", so no conda package is made',
+                path=(*path, "conda"), message='formats does not include "conda", so no conda package is built',
                 hint='set formats = ["wheel", "conda"], or remove the table',
             )  # fmt: skip
     yield from _same_files(recipe)
@@ -52,14 +58,24 @@ def package_faults(recipe: Recipe) -> Iterator[Fault]:
         yield from _installer_faults(recipe, test, ("tests", name))
 
 
-def _metapackage_faults(package: Package, path: Path) -> Iterator[Fault]:
-    """A package without a stage has no files, so it must require something."""
+def _waiver_faults(recipe: Recipe, package: Package, path: Path) -> Iterator[Fault]:
+    """What is wrong with a waiver itself, and conditions that the package does not see."""
+    yield from waiver_faults(package.waive, (*path, "waive"))
+    for number, waiver in enumerate(package.waive):
+        for axis in missing_axes(waiver.when, axes_of_package(recipe, package), recipe):
+            at: Path = (*path, "waive", number, "when", axis)
+            hint = add_hint([axis], (*path, "axes"))
+            yield Fault(path=at, message=f"the package does not use axis {axis!r}", hint=hint)
+
+
+def _metapackage_faults(package: Package, path: Path, others: Sequence[str]) -> Iterator[Fault]:
+    """A package without a stage has no files, so it must require something; ``others`` have a stage."""
     default = Package()
     for key in _OF_FILES:
         if getattr(package, key) != getattr(default, key):
             yield Fault(
                 path=(*path, key.replace("_", "-")), message="a package without `from` has no files",
-                hint="name the stage that provides them: from = ..., or remove this key",
+                hint="set `from` to the stage that provides the files, or remove this key",
             )  # fmt: skip
     if "zip" in package.formats:
         at = (*path, "formats", package.formats.index("zip"))
@@ -68,9 +84,13 @@ def _metapackage_faults(package: Package, path: Path) -> Iterator[Fault]:
     kinds = (("wheel", "wheel", wanted), ("conda", "conda package", (*wanted, *package.conda.depends)))
     for form, kind, given in kinds:
         if form in package.formats and not given:
-            key = "requires" if form == "wheel" else "requires nor conda.depends"
-            hint = "name the stage to package: from = ..., or list requirements: requires = [...]"
-            yield Fault(path=path, message=f"has neither `from` nor {key}: its {kind} would be empty", hint=hint)
+            key = "`requires`" if form == "wheel" else "`requires` nor `conda.depends`"
+            meant = nearest(str(path[-1]), others, cutoff=_ALIKE)
+            hint = "set `from` to the stage to package, or list requirements in `requires`"
+            hint = f"did you mean {meant!r}? if it is a package of its own, {hint}" if meant is not None else hint
+            yield Fault(
+                path=path, message=f"the package has neither `from` nor {key}: the {kind} would be empty", hint=hint
+            )
 
 
 def _bundle_faults(recipe: Recipe, package: Package, path: Path) -> Iterator[Fault]:
@@ -79,12 +99,12 @@ def _bundle_faults(recipe: Recipe, package: Package, path: Path) -> Iterator[Fau
         return
     at: Path = (*path, "bundle")
     if "wheel" not in package.formats:
-        message = "bundle = true is for wheels, and formats does not include any"
+        message = 'bundle = true applies only to wheels, but formats does not include "wheel"'
         hint = 'list the conda packages of the libraries in conda.depends, or add "wheel" to formats'
         yield Fault(path=at, message=message, hint=hint)
     stage = recipe.stages.get(package.from_ or "")
     if stage is not None and stage.action == "relocate":
-        message = f"stage {package.from_!r} is a relocate stage: it decides which libraries the package takes along"
+        message = f"the relocate stage {package.from_!r} already decides which libraries the package includes"
         hint = f"remove bundle, and list the libraries in stages.{package.from_}.relocate.graft"
         yield Fault(path=at, message=message, hint=hint, needs=(("stages", str(package.from_), "action"),))
 
@@ -102,7 +122,9 @@ def _seen_faults(recipe: Recipe, package: Package, path: Path) -> Iterator[Fault
         yield Fault(path=at, message=message, hint=add_hint(missing, at))
     declared_at: Path = ("stages", str(package.from_), "axes")
     for axis in missing_axes(package.when, stage.axes, recipe):
-        message = f"stage {package.from_!r} does not use axis {axis!r}: its tree is split the same way for every value"
+        message = (
+            f"stage {package.from_!r} does not use axis {axis!r}, so its tree must be split the same way for all values"
+        )
         hint = add_hint([axis], declared_at)
         yield Fault(path=(*path, "when", axis), message=message, hint=hint, needs=(declared_at,))
 
@@ -119,10 +141,10 @@ def _same_files(recipe: Recipe) -> Iterator[Fault]:
         for place, pattern in enumerate(package.files):
             rival = next((other for other in rivals if _also_takes(recipe.packages[other], package, pattern)), None)
             if rival is not None:
-                message = f"packages {rival!r} and {name!r} both claim {pattern!r} of stage {package.from_!r}"
+                message = f"packages {rival!r} and {name!r} both claim {pattern!r} from stage {package.from_!r}"
                 at: Path = ("packages", name, "files", *([place] if package.files != ("**",) else []))
                 yield Fault(
-                    path=at, message=message, hint="set files or exclude so that each file belongs to one package"
+                    path=at, message=message, hint="set files or exclude so that each file belongs to only one package"
                 )
 
 
@@ -137,8 +159,8 @@ def _same_conda_names(recipe: Recipe) -> Iterator[Fault]:
             rival = recipe.packages[other]
             if taken == conda and rival.index == package.index and not _never_meet(package, rival):
                 at: Path = ("packages", name, "conda", "name") if package.conda.name else ("packages", name)
-                message = f"packages {other!r} and {name!r} have the same name in a channel: {conda!r}"
-                yield Fault(path=at, message=message, hint="rename one of them: conda.name")
+                message = f"packages {other!r} and {name!r} have the same name in the channel: {conda!r}"
+                yield Fault(path=at, message=message, hint="set a different conda.name for one of them")
 
 
 def _divide_a_tree(one: Package, other: Package) -> bool:
@@ -168,7 +190,7 @@ def _installer_faults(recipe: Recipe, test: Test, path: Path) -> Iterator[Fault]
     if len(packages) < len(test.packages):
         return  # said where they are named
     for number, installer in enumerate(test.installers):
-        wanted = _FORMAT_OF[installer]
+        wanted = FORMAT_OF[installer]
         if any(wanted in package.formats for package in packages):
             continue
         message = f"{installer} installs {wanted}s, but no package in the test has that format"
@@ -183,10 +205,11 @@ def package_faults_at(recipe: Recipe, name: str, package: Package, variants: Seq
     """Variants of a package must not meet in one index under one name: clients could not tell them apart."""
     made = [variant for variant in variants if has_package(recipe, package, variant.values)]
     if not made:
-        message = "its condition matches no variant"
-        yield Fault(path=("packages", name, "when"), message=message)
+        message = "the condition matches no variant"
+        absent = tuple((axis, "*") for axis in conditions_of(recipe, package))
+        yield Fault(path=("packages", name, "when"), message=message, absent=absent)
     axes = axes_of_package(recipe, package)
-    take = f"remove {{axis}} from the axes of {'it' if package.from_ is None else f'stage {package.from_!r}'}"
+    take = f"remove {{axis}} from the axes of {'the package' if package.from_ is None else f'stage {package.from_!r}'}"
     if "wheel" in package.formats or "zip" in package.formats:
         told = [axis for axis in axes if axis not in _TOLD_BY_TAG]
         texts: tuple[str, ...] = (package.index, package.local or "")

@@ -31,7 +31,7 @@ def property_faults(properties: Properties) -> Iterator[Fault]:
                     yield Fault(path=path, message=message)
                 reads = [each for each in scan(text).placeholders if each.name in (*ALWAYS, *properties)]
                 if reads:
-                    message = f"placeholders do not work in properties: {reads[0]} would not be filled in"
+                    message = f"placeholders do not work in properties: {reads[0]} would not be replaced"
                     yield Fault(path=path, message=message, hint="move it to the text that uses the property")
 
 
@@ -56,6 +56,7 @@ def own_property_faults(recipe: Recipe) -> Iterator[Fault]:
                     message=f"axis {axis!r} has no value {value!r}",
                     hint=suggestion(value, recipe.axes[axis], "its values"),
                     needs=(("axes", axis),),
+                    absent=((axis, value),),
                 )
 
 

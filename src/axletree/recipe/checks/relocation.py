@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _UNUSED = ("commands", "config", "env", "environment", "pass_env", "source_from", "tools", "workspace")
 """Keys of a stage that say how programs run: a relocation runs none."""
 _LIBRARY = re.compile(r"lib[A-Za-z0-9_+]\S*")
-_FOLDER = 'use relative paths without a leading or trailing slash for both: "torch/lib" = "libtorch/lib"'
+_FOLDER = 'use relative paths without leading or trailing slashes: "torch/lib" = "libtorch/lib"'
 
 
 def relocation_faults(recipe: Recipe) -> Iterator[Fault]:
@@ -47,21 +47,29 @@ def _stage_faults(stage: Stage, path: Path, needs: tuple[Path, ...]) -> Iterator
     for key in _UNUSED:
         if getattr(stage, key):
             shown = key.replace("_", "-")
-            yield Fault(path=(*path, shown), message=f"a relocate stage runs no programs: remove {shown}", needs=needs)
+            yield Fault(
+                path=(*path, shown),
+                message=f"a relocate stage does not run programs, so it cannot set {shown}",
+                needs=needs,
+            )
 
 
 def _table_faults(table: Relocate, path: Path) -> Iterator[Fault]:
     for folder in table.place:
         if folder != "." and not is_safe_path(folder):
-            yield Fault(path=(*path, "place", folder), message="not a relative folder", hint=_FOLDER)
+            yield Fault(path=(*path, "place", folder), message="the folder is not a relative path", hint=_FOLDER)
     for key in ("drop", "single"):
         patterns: tuple[str, ...] = getattr(table, key)
         yield from twice(patterns, (*path, key), "pattern")
         yield from glob_faults(patterns, (*path, key))
     if table.names != "plain" and not table.single:
-        yield Fault(path=(*path, "names"), message="names has no effect without single")
+        yield Fault(path=(*path, "names"), message="`names` has no effect without `single`")
     if table.private and not table.cmake:
-        yield Fault(path=(*path, "private"), message="private needs cmake = true", hint="set cmake = true too")
+        yield Fault(
+            path=(*path, "private"),
+            message="`private` needs cmake = true",
+            hint="set cmake = true, or remove `private`",
+        )
     yield from _graft_faults(table, path)
     yield from _elsewhere_faults(table, path)
     yield from _opens_faults(table, path)
@@ -70,20 +78,20 @@ def _table_faults(table: Relocate, path: Path) -> Iterator[Fault]:
         if not is_safe_path(edit.file):
             yield Fault(path=(*at, "file"), message=f"{edit.file!r} is not a relative path")
         if not edit.find:
-            yield Fault(path=(*at, "find"), message="is empty")
+            yield Fault(path=(*at, "find"), message="the text to find is empty")
         elif edit.find == edit.replace:
-            yield Fault(path=(*at, "replace"), message="is the same as find")
+            yield Fault(path=(*at, "replace"), message="the replacement is the same as `find`")
 
 
 def _graft_faults(table: Relocate, path: Path) -> Iterator[Fault]:
     yield from twice(table.graft, (*path, "graft"), "pattern")
     yield from _broad_faults(table.graft, (*path, "graft"))
     if table.graft and table.graft_to is None:
-        yield Fault(path=(*path, "graft-to"), message="graft needs graft-to, the folder to copy libraries into")
+        yield Fault(path=(*path, "graft-to"), message="`graft` needs `graft-to`, the folder to copy libraries into")
     for key in ("graft_to", "graft_from"):
         if getattr(table, key) and not table.graft:
             shown = key.replace("_", "-")
-            yield Fault(path=(*path, shown), message=f"{shown} has no effect without graft")
+            yield Fault(path=(*path, shown), message=f"`{shown}` has no effect without `graft`")
 
 
 def _elsewhere_faults(table: Relocate, path: Path) -> Iterator[Fault]:
@@ -91,7 +99,7 @@ def _elsewhere_faults(table: Relocate, path: Path) -> Iterator[Fault]:
         at: Path = (*path, "elsewhere", folder)
         if folder != "." and not is_safe_path(folder):
             hint = "use a path relative to the root of the new tree, such as lib"
-            yield Fault(path=at, message="not a relative folder", hint=hint)
+            yield Fault(path=at, message="the folder is not a relative path", hint=hint)
         yield from twice(patterns, at, "pattern")
         yield from _broad_faults(patterns, at)
 
@@ -100,17 +108,21 @@ def _broad_faults(patterns: tuple[str, ...], path: Path) -> Iterator[Fault]:
     for number, pattern in enumerate(patterns):
         if not _LIBRARY.fullmatch(pattern):
             message = f"{pattern!r} must start with 'lib' and the first letter of the library name"
-            yield Fault(path=(*path, number), message=message, hint="such as 'libfmt.so*'")
+            yield Fault(path=(*path, number), message=message, hint="use a pattern such as 'libfmt.so*'")
 
 
 def _opens_faults(table: Relocate, path: Path) -> Iterator[Fault]:
     for user, names in table.opens.items():
         if not is_safe_path(user):
-            yield Fault(path=(*path, "opens", user), message="is neither the name nor the relative path of a file")
+            yield Fault(path=(*path, "opens", user), message="the key is neither a file name nor a relative path")
         for number, name in enumerate(names):
             if not name or "/" in name:
                 hint = "write the name passed to dlopen; a library opened by path needs no search path"
-                yield Fault(path=(*path, "opens", user, number), message=f"{name!r} is not a library name", hint=hint)
+                yield Fault(
+                    path=(*path, "opens", user, number),
+                    message=f"{name!r} is not a library name (expected one such as libfoo.so.1)",
+                    hint=hint,
+                )
 
 
 def absolute_message(text: str) -> str | None:

@@ -12,6 +12,7 @@ from axletree.recipe.axes import axes_of_test, has_package, matches
 from axletree.recipe.checks import values as check
 from axletree.recipe.checks.axes import add_hint
 from axletree.recipe.checks.graph import changed_by, seen_by, seen_by_all
+from axletree.recipe.checks.images import image_message
 from axletree.recipe.checks.properties import unknown_property
 from axletree.recipe.checks.relocation import absolute_message
 from axletree.recipe.faults import Fault, Path, suggestion
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from axletree.recipe.conda import CondaTable
-    from axletree.recipe.model import Override, Package, Recipe, Stage, Test
+    from axletree.recipe.model import Package, Recipe, Stage, Test
+    from axletree.recipe.override import Override
     from axletree.recipe.placeholders import Template
     from axletree.recipe.properties import Library
     from axletree.recipe.relocation import Relocate
@@ -138,6 +140,8 @@ def _source_slots(recipe: Recipe) -> Iterator[Slot]:
 def _stage_slots(recipe: Recipe, name: str, stage: Stage) -> Iterator[Slot]:
     path: Path = ("stages", name)
     seen = seen_by(recipe, "stage", name)
+    if stage.image is not None:
+        yield _one((*path, "image"), stage.image, *seen, image_message(recipe))
     yield _one((*path, "directory"), stage.directory, *seen, check.folder_message)
     yield from _each((*path, "commands"), stage.commands, *seen)
     yield from _each((*path, "config"), stage.config, *seen)
@@ -209,6 +213,8 @@ def _conda_slots(path: Path, table: CondaTable, axes: tuple[str, ...], declared_
 def _test_slots(recipe: Recipe, name: str, test: Test) -> Iterator[Slot]:
     path: Path = ("tests", name)
     seen = (axes_of_test(recipe, test), (*path, "axes"))
+    if test.image is not None:
+        yield _one((*path, "image"), test.image, *seen, image_message(recipe))
     yield from _each((*path, "imports"), test.imports, *seen)
     yield from _each((*path, "files"), test.files, *seen, check.inside_message)
     yield from _each((*path, "commands"), test.commands, *seen)

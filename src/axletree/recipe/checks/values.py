@@ -38,7 +38,8 @@ _ONE_VERSION = r"(?:[=<>](?:==?)?|!==?|~=)?[A-Za-z0-9_.!+*]+"
 _CONDA_VERSIONS = re.compile(rf"\*|{_ONE_VERSION}(?:[,|]{_ONE_VERSION})*")
 _LONGEST_BUILD = 64
 _LOGIN_HINTS = {"git": "store them in git's credential helper or ~/.netrc"}
-_ONLY_FOR = {"sha256": ("url", "wheel"), "ref": ("git",), "submodules": ("git",), "exclude": ("path",)}
+ONLY_FOR = {"sha256": ("url", "wheel"), "ref": ("git",), "submodules": ("git",), "exclude": ("path",)}
+"""Keys of a source -> the kinds that they are for."""
 
 
 def value_faults(recipe: Recipe) -> Iterator[Fault]:
@@ -58,7 +59,7 @@ def value_faults(recipe: Recipe) -> Iterator[Fault]:
             at = ("stages", name, "pass-env", number)
             yield from _variable_fault(at, variable)
             if variable in stage.env:
-                yield Fault(path=at, message=f"env already sets {variable}: it cannot also come from the shell")
+                yield Fault(path=at, message=f"env already sets {variable}, so it cannot also be passed from the shell")
     for number, override in enumerate(recipe.override):
         yield from _variable_faults(("override", number, "env"), override.env)
         yield from twice(override.pass_env, ("override", number, "pass-env"), "variable")
@@ -66,9 +67,8 @@ def value_faults(recipe: Recipe) -> Iterator[Fault]:
             yield from _variable_fault(("override", number, "pass-env", place), variable)
     for name, package in recipe.packages.items():
         if package.glibc is not None and not _GLIBC.fullmatch(package.glibc):
-            yield Fault(
-                path=("packages", name, "glibc"), message=f"{package.glibc!r} is not a glibc version such as '2.28'"
-            )
+            message = f"{package.glibc!r} is not a valid glibc version (expected one such as '2.28')"
+            yield Fault(path=("packages", name, "glibc"), message=message)
 
 
 def _version_faults(recipe: Recipe) -> Iterator[Fault]:
@@ -98,9 +98,9 @@ def _source_faults(source: Source) -> Iterator[Fault]:
     if kind == "pypi" and not _PROJECT.fullmatch(location):
         yield Fault(path=at, message=f"{location!r} is not a valid project name")
     if kind == "url" and not _ADDRESS.fullmatch(location):
-        yield Fault(path=at, message="not a valid URL: it must begin with https://, http:// or file://")
+        yield Fault(path=at, message="the URL is not valid: it must begin with https://, http:// or file://")
     if kind == "git" and not is_git_address(location):
-        message = "not a supported git URL: it must begin with https:// or file://"
+        message = "the git URL is not supported: it must begin with https:// or file://"
         yield Fault(path=at, message=message)
     elif has_login(location):
         message = "the URL contains a user name or password, which would be stored in locks, keys and records"
@@ -108,10 +108,10 @@ def _source_faults(source: Source) -> Iterator[Fault]:
     if source.sha256 is None and (kind == "url" or (kind == "wheel" and "://" in location)):
         yield Fault(path=(*path, "sha256"), message='a source with a URL needs a digest: sha256 = "..."')
     if kind == "git" and source.ref is None:
-        yield Fault(path=(*path, "ref"), message="a git source needs ref: a tag, branch or commit")
+        yield Fault(path=(*path, "ref"), message="a git source needs a ref (a tag, branch or commit)")
     if source.ref is not None and source.ref.startswith("-"):
         yield Fault(path=(*path, "ref"), message="a ref cannot start with '-'")
-    for key, kinds in _ONLY_FOR.items():
+    for key, kinds in ONLY_FOR.items():
         if getattr(source, key) and kind not in kinds:
             yield Fault(
                 path=(*path, key), message=f"{key} is only for {' and '.join(kinds)} sources; this is a {kind} source"
@@ -176,7 +176,7 @@ def label_message(text: str) -> str | None:
     except InvalidVersion:
         return f"{text!r} is not a valid local version label: use letters and digits, in parts separated by dots"
     if local != text:
-        return f"local version label {text!r} is normalized to {local!r}: write it that way"
+        return f"local version label {text!r} is not normalized: write it as {local!r}"
     return None
 
 
@@ -189,7 +189,7 @@ def inside_message(text: str) -> str | None:
     """What is wrong with a relative path that must stay inside its folder."""
     if is_safe_path(text):
         return None
-    return f"{text!r} must be a path inside the folder: relative, with '/', without '.' and '..'"
+    return f"{text!r} must be a relative path inside the folder, with '/' and without '.' or '..'"
 
 
 def folder_message(text: str) -> str | None:
@@ -238,10 +238,10 @@ def spec_message(text: str) -> str | None:
     if len(parts) > 1 and not _CONDA_VERSIONS.fullmatch(parts[1]):
         return f"{parts[1]!r} is not a conda version such as '>=2.6,<3' or '2.6.*'"
     if len(parts) > 2 and not _CONDA_BUILDS.fullmatch(parts[2]):
-        return f"{parts[2]!r} is not a build string, or a pattern such as 'cpu*'"
+        return f"{parts[2]!r} is not a build string or a pattern such as 'cpu*'"
     return None
 
 
 def line_message(text: str) -> str | None:
     """What is wrong with a text that must be one line, as metadata has it."""
-    return "must be a single line" if "\n" in text or "\r" in text else None
+    return "the text must be a single line" if "\n" in text or "\r" in text else None

@@ -90,7 +90,8 @@ def _trees_that_lack(recipe: Recipe, variants: Sequence[Variant], known: Sequenc
             continue
         made = [variant for variant in variants if matches(stage.when, variant.values)]
         if not made:
-            yield Fault(path=(*path, "when"), message="its condition matches no variant")
+            message = "the condition matches no variant"
+            yield Fault(path=(*path, "when"), message=message, absent=tuple((axis, "*") for axis in stage.when))
         first = recipe.stages.get(stage.inputs[0]) if stage.action == "relocate" and stage.inputs else None
         lacking = next((each for each in made if first and not matches(first.when, each.values)), None)
         if lacking is not None:
@@ -126,7 +127,7 @@ def _same_files(recipe: Recipe, name: str, test: Test, variants: Sequence[Varian
             base = file.rpartition("/")[2]
             if base in seen:
                 message = (
-                    f"files {seen[base]!r} and {file!r} have the same name, and the test runs with both in one folder"
+                    f"files {seen[base]!r} and {file!r} have the same name, but the test copies both into one folder"
                 )
                 yield Fault(path=("tests", name, "files", number), message=message, hint="rename one of them")
                 return

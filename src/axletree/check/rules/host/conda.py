@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.backends.bounds import numbers
-from axletree.check.engine import Case, Found, Rule
+from axletree.check.engine import Found, Rule, fires, silent
 from axletree.check.host.python import Conda
 from axletree.check.rules.host.sample import GCC, HEALTHY, on
 
@@ -32,7 +32,7 @@ def _twice(facts: Examined) -> Iterator[Found]:
             f"{(again or [conda.prefix])[0]} was activated twice: its paths were prepended twice, and one `conda "
             "deactivate` removes only one copy"
         )
-        yield Found(where="conda", message=message, evidence=tuple(folders))
+        yield Found("conda", message, evidence=tuple(folders))
 
 
 def _nested(facts: Examined) -> Iterator[Found]:
@@ -40,10 +40,8 @@ def _nested(facts: Examined) -> Iterator[Found]:
     if conda is None or conda.prefix in (None, "none") or not conda.on_path:
         return
     if conda.on_path[0].removesuffix("/bin") != conda.prefix:
-        message = (
-            f"the active conda environment is {conda.prefix}, but PATH finds programs from {conda.on_path[0]} first"
-        )
-        yield Found(where="PATH", message=message)
+        message = f"the active conda environment is {conda.prefix}, but {conda.on_path[0]} comes first on PATH"
+        yield Found("PATH", message)
 
 
 def _venv_in_conda(facts: Examined) -> Iterator[Found]:
@@ -51,7 +49,7 @@ def _venv_in_conda(facts: Examined) -> Iterator[Found]:
     conda = pythons.conda
     if conda is not None and conda.prefix not in (None, "none") and pythons.venv not in (None, "none"):
         message = f"a virtual environment ({pythons.venv}) and a conda environment ({conda.prefix}) are both active"
-        yield Found(where="VIRTUAL_ENV", message=message)
+        yield Found("VIRTUAL_ENV", message)
 
 
 def _conda_library_path(facts: Examined) -> Iterator[Found]:
@@ -64,7 +62,7 @@ def _conda_library_path(facts: Examined) -> Iterator[Found]:
             f"LD_LIBRARY_PATH contains {own}, so system programs load the environment's libraries (libstdc++, "
             "OpenSSL, ncurses)"
         )
-        yield Found(where="LD_LIBRARY_PATH", message=message)
+        yield Found("LD_LIBRARY_PATH", message)
 
 
 def _foreign_compiler(facts: Examined) -> Iterator[Found]:
@@ -76,9 +74,9 @@ def _foreign_compiler(facts: Examined) -> Iterator[Found]:
     if has is not None and not compiler.path.startswith(f"{conda.prefix}/"):
         message = f"the environment has its own compiler ({has} {conda.packages[has]}), but builds use {compiler.path}"
         yield Found(
-            where=compiler.path,
-            message=message,
-            fix="$ conda deactivate && conda activate ENVIRONMENT\nor name it: export CC=... CXX=...",
+            compiler.path,
+            message,
+            fix="$ conda deactivate && conda activate ENVIRONMENT\nor set the compiler: export CC=... CXX=...",
         )
 
 
@@ -94,10 +92,10 @@ def _sysroot(facts: Examined) -> Iterator[Found]:
     )
     if version and system.libc_version and numbers(version) > numbers(system.libc_version):
         message = (
-            f"the environment's sysroot has glibc {version.split()[0]}, but the system has {system.libc_version}: "
-            "programs built in the environment do not start on this system"
+            f"the environment's sysroot has glibc {version.split()[0]}, but the system has "
+            f"{system.libc_version}, so programs built in the environment do not start on this system"
         )
-        yield Found(where="sysroot", message=message)
+        yield Found("sysroot", message)
 
 
 def _active(fields: dict[str, object] | None = None, **groups: dict[str, object]) -> Examined:
@@ -113,55 +111,47 @@ CONDA_ENVIRONMENT_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="A conda environment was activated twice",
         references=('conda, "Managing environments", nested activation',),
-        why=(
-            "PATH, LD_LIBRARY_PATH and compiler flags contain the environment's folders twice, and deactivating "
-            "removes only one copy."
-        ),
+        why="PATH, LD_LIBRARY_PATH and compiler flags contain the environment's folders twice, and deactivating "
+        "removes only one copy.",
         fix=(
-            "open a new shell and activate the environment once; put scripts that set variables in etc/conda/activate.d"
+            "open a new shell and run `conda activate` only once; if a script of yours sets variables, put it "
+            "in etc/conda/activate.d instead of activating again"
         ),
         check=_twice,
         cases=lambda: (
-            Case(
-                title="an environment that is on PATH twice",
-                facts=_active({"on_path": ("~/conda/envs/torch/bin", "~/conda/envs/torch/bin"), "level": 2}),
-                fires=True,
+            fires(
+                "an environment that is on PATH twice",
+                _active({"on_path": ("~/conda/envs/torch/bin", "~/conda/envs/torch/bin"), "level": 2}),
             ),
-            Case(title="once", facts=_active(), fires=False),
+            silent("once", _active()),
         ),
     ),
     Rule(
         id="conda/not-first",
         severity="warning",
-        title="PATH finds a different environment's programs first",
+        title="A different environment comes first on PATH",
         references=('conda, "Managing environments", nested activation',),
-        why=(
-            "CONDA_PREFIX points to one environment and PATH to another, so builds combine headers from one with "
-            "the compiler from the other."
-        ),
+        why="CONDA_PREFIX points to one environment and PATH to another, so builds combine headers from one with "
+        "the compiler from the other.",
         fix="activate the environment again in a new shell",
         check=_nested,
         cases=lambda: (
-            Case(
-                title="the base environment first",
-                facts=_active({"on_path": ("~/conda/bin", "~/conda/envs/torch/bin")}),
-                fires=True,
-            ),
-            Case(title="the active environment first", facts=_active(), fires=False),
+            fires("the base environment first", _active({"on_path": ("~/conda/bin", "~/conda/envs/torch/bin")})),
+            silent("the active environment first", _active()),
         ),
     ),
     Rule(
         id="conda/venv-inside",
         severity="info",
-        title="A virtual environment is active in a conda environment",
+        title="A virtual environment is active inside a conda environment",
         references=('conda, "Managing environments"',),
         why="Python packages come from the virtual environment, but libraries and headers come from the conda "
         "environment, which is usually unintended.",
         fix="$ deactivate\nor\n$ conda deactivate",
         check=_venv_in_conda,
         cases=lambda: (
-            Case(title="both", facts=on(python={"conda": _ACTIVE, "venv": "~/.venv"}), fires=True),
-            Case(title="a conda environment only", facts=_active(), fires=False),
+            fires("both", on(python={"conda": _ACTIVE, "venv": "~/.venv"})),
+            silent("only a conda environment", _active()),
         ),
     ),
     Rule(
@@ -169,18 +159,18 @@ CONDA_ENVIRONMENT_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="LD_LIBRARY_PATH includes the conda environment's libraries",
         references=("conda-forge, knowledge base", 'conda-build, "Making packages relocatable"'),
-        why="The environment's own programs do not need it, and all other programs load these libraries too: the "
+        why="The environment's own programs do not need the variable, and all other programs load these libraries "
+        "too: the "
         "system's git, cmake and compilers fail with missing symbols, and ROCm and CUDA load a different "
         "libstdc++.",
-        fix="remove the folder from LD_LIBRARY_PATH; built files can use an RPATH instead",
+        fix=(
+            "remove the folder from LD_LIBRARY_PATH; if your own libraries need it, link them with an RPATH to "
+            "it instead"
+        ),
         check=_conda_library_path,
         cases=lambda: (
-            Case(
-                title="the environment's lib folder",
-                facts=_active(libraries={"search_path": ("~/conda/envs/torch/lib",)}),
-                fires=True,
-            ),
-            Case(title="LD_LIBRARY_PATH not set", facts=_active(), fires=False),
+            fires("the environment's lib folder", _active(libraries={"search_path": ("~/conda/envs/torch/lib",)})),
+            silent("LD_LIBRARY_PATH not set", _active()),
         ),
     ),
     Rule(
@@ -193,14 +183,10 @@ CONDA_ENVIRONMENT_RULES: tuple[Rule[Examined], ...] = (
         fix="activate the environment again to set CC and CXX",
         check=_foreign_compiler,
         cases=lambda: (
-            Case(
-                title="gxx installed, but /usr/bin/c++ used",
-                facts=_active({"packages": {"gxx_linux-64": "13.3.0"}}),
-                fires=True,
-            ),
-            Case(
-                title="gxx used",
-                facts=_active(
+            fires("gxx installed, but /usr/bin/c++ used", _active({"packages": {"gxx_linux-64": "13.3.0"}})),
+            silent(
+                "gxx used",
+                _active(
                     {"packages": {"gxx_linux-64": "13.3.0"}},
                     toolchain={
                         "compilers": (
@@ -208,7 +194,6 @@ CONDA_ENVIRONMENT_RULES: tuple[Rule[Examined], ...] = (
                         )
                     },
                 ),
-                fires=False,
             ),
         ),
     ),
@@ -218,15 +203,14 @@ CONDA_ENVIRONMENT_RULES: tuple[Rule[Examined], ...] = (
         title="The environment's sysroot has a newer glibc than the system",
         references=("conda-forge, knowledge base",),
         why="Programs linked against the sysroot need symbols that this system's C library does not provide.",
-        fix="$ conda install 'sysroot_linux-64<=SYSTEM'\nwith the system's glibc version",
+        fix="install a sysroot that is not newer than the system's glibc:\n$ conda install 'sysroot_linux-64<=SYSTEM'",
         check=_sysroot,
         cases=lambda: (
-            Case(
-                title="a glibc 2.39 sysroot on a glibc 2.28 system",
-                facts=_active({"packages": {"sysroot_linux-64": "2.39"}}, system={"libc_version": "2.28"}),
-                fires=True,
+            fires(
+                "a glibc 2.39 sysroot on a glibc 2.28 system",
+                _active({"packages": {"sysroot_linux-64": "2.39"}}, system={"libc_version": "2.28"}),
             ),
-            Case(title="sysroot 2.28", facts=_active({"packages": {"sysroot_linux-64": "2.28"}}), fires=False),
+            silent("sysroot 2.28", _active({"packages": {"sysroot_linux-64": "2.28"}})),
         ),
     ),
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.backends.bounds import numbers
-from axletree.check.engine import Case, Found, Rule
+from axletree.check.engine import Found, Rule, fires, silent
 from axletree.check.rules.host.sample import FOR_CUDA, TOOLKIT, WITH_CUDA, having, on, with_torch
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def _missing(facts: Examined) -> Iterator[Found]:
         there = "the installed toolkits have no nvcc" if facts.host.cuda.toolkits else "no toolkit is installed"
         message = f"compiling GPU code requires CUDA {facts.wish.cuda}, but {there}"
         evidence = tuple(f"{each.root}: libraries only" for each in facts.host.cuda.toolkits)
-        yield Found(where="CUDA", message=message, evidence=evidence)
+        yield Found("CUDA", message, evidence=evidence)
 
 
 def _another(facts: Examined) -> Iterator[Found]:
@@ -46,7 +46,7 @@ def _another(facts: Examined) -> Iterator[Found]:
     ]
     message = f"builds use CUDA {toolkit.version} ({', '.join(toolkit.found_by)}), but CUDA {wanted} is required"
     fix = f"$ export CUDA_HOME={others[0].root} PATH={others[0].root}/bin:$PATH" if others else None
-    yield Found(where=toolkit.root, message=message, fix=fix)
+    yield Found(toolkit.root, message, fix=fix)
 
 
 def _disagree(facts: Examined) -> Iterator[Found]:
@@ -65,7 +65,7 @@ def _disagree(facts: Examined) -> Iterator[Found]:
         f"{by_path.root}"
     )
     fix = f"$ export PATH={by_variable.root}/bin:$PATH"
-    yield Found(where=by_variable.root, message=message, fix=fix)
+    yield Found(by_variable.root, message, fix=fix)
 
 
 def _named_in_vain(facts: Examined) -> Iterator[Found]:
@@ -74,22 +74,22 @@ def _named_in_vain(facts: Examined) -> Iterator[Found]:
     for name in _ROOTS:
         value = facts.host.variable(name)
         if value and not any(name in each.found_by for each in facts.host.cuda.toolkits):
-            yield Found(where=name, message=f"{name} is {value}, but there is no CUDA toolkit in that folder")
+            yield Found(name, f"{name} is {value}, but there is no CUDA toolkit in that folder")
 
 
 def _headers_differ(facts: Examined) -> Iterator[Found]:
     for each in facts.host.cuda.toolkits or ():
         compiler, header = release_of(each.nvcc_version), release_of(each.header_version)
         if compiler and header and header not in ("none", compiler):
-            message = f"its nvcc is from CUDA {compiler}, but its headers are from CUDA {header}"
-            yield Found(where=each.root, message=message)
+            message = f"nvcc is from CUDA {compiler}, but the headers are from CUDA {header}"
+            yield Found(each.root, message)
 
 
 def _incomplete(facts: Examined) -> Iterator[Found]:
     toolkit = taken_toolkit(facts)
     if facts.wish.cuda is not None and toolkit is not None and toolkit.missing:
         message = f"the toolkit lacks {', '.join(toolkit.missing)}, which PyTorch and many extensions use"
-        yield Found(where=toolkit.root, message=message)
+        yield Found(toolkit.root, message)
 
 
 def _archs(facts: Examined) -> Iterator[Found]:
@@ -109,7 +109,7 @@ def _archs(facts: Examined) -> Iterator[Found]:
             f"remove them from TORCH_CUDA_ARCH_LIST (this nvcc supports {least} to {most}), or use a toolkit that "
             "supports them"
         )
-        yield Found(where=toolkit.nvcc or toolkit.root, message=message, fix=fix)
+        yield Found(toolkit.nvcc or toolkit.root, message, fix=fix)
 
 
 def _listed(text: str) -> tuple[str, ...]:
@@ -145,7 +145,7 @@ def _torch_differs(facts: Examined) -> Iterator[Found]:
                 f"torch {torch.version} was built with CUDA {torch.cuda}, but extensions would be compiled with "
                 f"CUDA {toolkit.version}"
             )
-            yield Found(where=toolkit.root, message=message)
+            yield Found(toolkit.root, message)
 
 
 def _cudnn(facts: Examined) -> Iterator[Found]:
@@ -153,7 +153,7 @@ def _cudnn(facts: Examined) -> Iterator[Found]:
     libraries = [each for each in facts.host.cuda.libraries or () if each.name == "cudnn" and each.version]
     if header and libraries and numbers(header)[:2] != numbers(libraries[0].version or "")[:2]:
         message = f"cudnn.h is from version {header}, but the loader uses library version {libraries[0].version}"
-        yield Found(where=libraries[0].path, message=message)
+        yield Found(libraries[0].path, message)
 
 
 def _toolkits(*kits: CudaToolkit) -> dict[str, object]:
@@ -179,22 +179,19 @@ CUDA_RULES: tuple[Rule[Examined], ...] = (
         severity="error",
         title="No CUDA toolkit with nvcc found",
         references=("NVIDIA, CUDA Installation Guide for Linux",),
-        why=(
-            "The variant compiles GPU code, which requires nvcc. Neither a driver nor the runtime libraries in "
-            "wheels provide it."
-        ),
-        fix="install a toolkit, or let the environment bring it:\n$ pip install nvidia-cuda-nvcc\n"
-        "then name it: export CUDA_HOME=...",
+        why="The variant compiles GPU code, which requires nvcc. Neither a driver nor the runtime libraries in "
+        "wheels provide it.",
+        fix="install a toolkit, or add nvcc to the environment:\n$ pip install nvidia-cuda-nvcc\n"
+        "then set its location: export CUDA_HOME=...",
         check=_missing,
         cases=lambda: (
-            Case(title="no toolkit", facts=on(wish=FOR_CUDA), fires=True),
-            Case(
-                title="libraries without nvcc",
-                facts=on(wish=FOR_CUDA, cuda=_toolkits(msgspec.structs.replace(TOOLKIT, nvcc="none"))),
-                fires=True,
+            fires("no toolkit", on(wish=FOR_CUDA)),
+            fires(
+                "libraries without nvcc",
+                on(wish=FOR_CUDA, cuda=_toolkits(msgspec.structs.replace(TOOLKIT, nvcc="none"))),
             ),
-            Case(title="a toolkit", facts=on(WITH_CUDA, FOR_CUDA), fires=False),
-            Case(title="a build that does not need CUDA", facts=on(), fires=False),
+            silent("a toolkit", on(WITH_CUDA, FOR_CUDA)),
+            silent("a build that does not need CUDA", on()),
         ),
     ),
     Rule(
@@ -206,13 +203,9 @@ CUDA_RULES: tuple[Rule[Examined], ...] = (
         fix="install the requested release, and point CUDA_HOME and PATH to it",
         check=_another,
         cases=lambda: (
-            Case(title="CUDA 12.2 for cu130", facts=on(WITH_CUDA, FOR_CUDA, cuda=_toolkits(_OLD)), fires=True),
-            Case(
-                title="two toolkits, the wrong one first",
-                facts=on(WITH_CUDA, FOR_CUDA, cuda=_toolkits(_OLD, TOOLKIT)),
-                fires=True,
-            ),
-            Case(title="CUDA 13.0 for cu130", facts=on(WITH_CUDA, FOR_CUDA), fires=False),
+            fires("CUDA 12.2 for cu130", on(WITH_CUDA, FOR_CUDA, cuda=_toolkits(_OLD))),
+            fires("two toolkits, the wrong one first", on(WITH_CUDA, FOR_CUDA, cuda=_toolkits(_OLD, TOOLKIT))),
+            silent("CUDA 13.0 for cu130", on(WITH_CUDA, FOR_CUDA)),
         ),
     ),
     Rule(
@@ -220,27 +213,20 @@ CUDA_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="CUDA_HOME and PATH point to different toolkits",
         references=("torch/utils/cpp_extension.py, _find_cuda_home", "CMake, FindCUDAToolkit"),
-        why=(
-            "torch.utils.cpp_extension uses one toolkit and CMake uses the other, so headers from one are "
-            "combined with code from the other."
-        ),
+        why="torch.utils.cpp_extension uses one toolkit and CMake uses the other, so headers from one are "
+        "combined with code from the other.",
         fix="point both variables to the same toolkit",
         check=_disagree,
         cases=lambda: (
-            Case(
-                title="CUDA_HOME with CUDA 12.2, PATH with CUDA 13.0",
-                facts=on(WITH_CUDA, cuda=_toolkits(_OLD, TOOLKIT)),
-                fires=True,
-            ),
-            Case(
-                title="the same toolkit through a link",
-                facts=on(
+            fires("CUDA_HOME with CUDA 12.2, PATH with CUDA 13.0", on(WITH_CUDA, cuda=_toolkits(_OLD, TOOLKIT))),
+            silent(
+                "the same toolkit through a symbolic link",
+                on(
                     WITH_CUDA,
                     cuda=_toolkits(
                         msgspec.structs.replace(TOOLKIT, root="/usr/local/cuda-13.0", found_by=("CUDA_HOME",)), TOOLKIT
                     ),
                 ),
-                fires=False,
             ),
         ),
     ),
@@ -249,15 +235,13 @@ CUDA_RULES: tuple[Rule[Examined], ...] = (
         severity="error",
         title="CUDA_HOME points to a folder without a CUDA toolkit",
         references=("torch/utils/cpp_extension.py, _find_cuda_home",),
-        why=(
-            "Build tools trust it. If it is wrong, they fail with `CUDA_HOME environment variable is not set` "
-            "or do not find nvcc."
-        ),
-        fix="set the variable to the folder that contains bin/nvcc, or unset it",
+        why="Build tools trust the variable. If it is wrong, they fail with `CUDA_HOME environment variable is not "
+        "set` or do not find nvcc.",
+        fix="set CUDA_HOME to the folder that contains bin/nvcc, or unset it",
         check=_named_in_vain,
         cases=lambda: (
-            Case(title="a missing folder", facts=having(("CUDA_HOME", "/usr/local/cuda-11.8")), fires=True),
-            Case(title="variable not set", facts=on(WITH_CUDA), fires=False),
+            fires("a missing folder", having(("CUDA_HOME", "/usr/local/cuda-11.8"))),
+            silent("variable not set", on(WITH_CUDA)),
         ),
     ),
     Rule(
@@ -269,12 +253,11 @@ CUDA_RULES: tuple[Rule[Examined], ...] = (
         fix="reinstall the toolkit, or install matching versions of its packages",
         check=_headers_differ,
         cases=lambda: (
-            Case(
-                title="nvcc 13.0 with CUDA 12.8 headers",
-                facts=on(WITH_CUDA, cuda=_toolkits(msgspec.structs.replace(TOOLKIT, header_version="12.8"))),
-                fires=True,
+            fires(
+                "nvcc 13.0 with CUDA 12.8 headers",
+                on(WITH_CUDA, cuda=_toolkits(msgspec.structs.replace(TOOLKIT, header_version="12.8"))),
             ),
-            Case(title="nvcc and headers from CUDA 13.0", facts=on(WITH_CUDA), fires=False),
+            silent("nvcc and headers from CUDA 13.0", on(WITH_CUDA)),
         ),
     ),
     Rule(
@@ -283,15 +266,14 @@ CUDA_RULES: tuple[Rule[Examined], ...] = (
         title="Parts of the CUDA toolkit are missing",
         references=("CMake, FindCUDAToolkit, imported targets",),
         why="Configuration disables features, or compilation stops at a missing header.",
-        fix="install the -dev packages for these parts, or the wheels that contain them",
+        fix="install the -dev packages or the NVIDIA wheels of these libraries",
         check=_incomplete,
         cases=lambda: (
-            Case(
-                title="no cuSPARSE",
-                facts=on(WITH_CUDA, FOR_CUDA, cuda=_toolkits(msgspec.structs.replace(TOOLKIT, missing=("cusparse",)))),
-                fires=True,
+            fires(
+                "no cuSPARSE",
+                on(WITH_CUDA, FOR_CUDA, cuda=_toolkits(msgspec.structs.replace(TOOLKIT, missing=("cusparse",)))),
             ),
-            Case(title="a complete toolkit", facts=on(WITH_CUDA, FOR_CUDA), fires=False),
+            silent("a complete toolkit", on(WITH_CUDA, FOR_CUDA)),
         ),
     ),
     Rule(
@@ -299,28 +281,14 @@ CUDA_RULES: tuple[Rule[Examined], ...] = (
         severity="error",
         title="nvcc does not support a requested GPU generation",
         references=("pytorch/pytorch#166120", "NVIDIA, nvcc, --list-gpu-arch"),
-        why=(
-            "nvcc stops with `Unsupported gpu architecture`, in most projects only after hours of compiling "
-            "other files."
-        ),
+        why="nvcc stops with `Unsupported gpu architecture`, in most projects only after hours of compiling "
+        "other files.",
         fix="change the architecture list, or use a different toolkit",
         check=_archs,
         cases=lambda: (
-            Case(
-                title="sm_70 with CUDA 13",
-                facts=on(WITH_CUDA, msgspec.structs.replace(FOR_CUDA, archs=("7.0", "9.0"))),
-                fires=True,
-            ),
-            Case(
-                title="an architecture from a variable",
-                facts=having(("TORCH_CUDA_ARCH_LIST", "5.0;9.0+PTX"), host=WITH_CUDA),
-                fires=True,
-            ),
-            Case(
-                title="sm_80 and sm_90a",
-                facts=on(WITH_CUDA, msgspec.structs.replace(FOR_CUDA, archs=("8.0", "9.0a"))),
-                fires=False,
-            ),
+            fires("sm_70 with CUDA 13", on(WITH_CUDA, msgspec.structs.replace(FOR_CUDA, archs=("7.0", "9.0")))),
+            fires("an architecture from a variable", having(("TORCH_CUDA_ARCH_LIST", "5.0;9.0+PTX"), host=WITH_CUDA)),
+            silent("sm_80 and sm_90a", on(WITH_CUDA, msgspec.structs.replace(FOR_CUDA, archs=("8.0", "9.0a")))),
         ),
     ),
     Rule(
@@ -330,24 +298,19 @@ CUDA_RULES: tuple[Rule[Examined], ...] = (
         references=("pytorch/pytorch#73047",),
         why="torch.utils.cpp_extension refuses to compile if the major releases differ; other builds may load two "
         "CUDA runtimes into one process.",
-        fix="install a torch built for the toolkit's CUDA release, or use a toolkit that matches torch",
+        fix=(
+            "install a torch built for the toolkit's CUDA release, or set CUDA_HOME to a toolkit of torch's "
+            "CUDA release"
+        ),
         check=_torch_differs,
         cases=lambda: (
-            Case(
-                title="torch built for CUDA 12.8, toolkit is 13.0",
-                facts=with_torch(WITH_CUDA, version="2.8.0+cu128", cuda="12.8"),
-                fires=True,
+            fires(
+                "torch built for CUDA 12.8, toolkit is 13.0", with_torch(WITH_CUDA, version="2.8.0+cu128", cuda="12.8")
             ),
-            Case(
-                title="torch built for CUDA 13.0, toolkit is 13.0",
-                facts=with_torch(WITH_CUDA, version="2.14.1+cu130", cuda="13.0"),
-                fires=False,
+            silent(
+                "torch built for CUDA 13.0, toolkit is 13.0", with_torch(WITH_CUDA, version="2.14.1+cu130", cuda="13.0")
             ),
-            Case(
-                title="torch built without CUDA",
-                facts=with_torch(WITH_CUDA, version="2.13.0+cpu", cuda="none"),
-                fires=False,
-            ),
+            silent("torch built without CUDA", with_torch(WITH_CUDA, version="2.13.0+cpu", cuda="none")),
         ),
     ),
     Rule(
@@ -355,17 +318,16 @@ CUDA_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="cuDNN's header and library are from different releases",
         references=("pytorch/pytorch#185512", "pytorch/pytorch#188892"),
-        why="Code compiled with the header expects functions and sizes that the library does not provide, so the "
-        "first convolution fails with CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH.",
-        fix="remove one of the installations, or put the correct folder first in LD_LIBRARY_PATH",
+        why="Code compiled with the header expects functions and structure sizes that differ from the library's, so "
+        "the first convolution fails with CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH.",
+        fix=(
+            "remove one of the two cuDNN installations, or put the folder of the library that matches cudnn.h "
+            "first in LD_LIBRARY_PATH"
+        ),
         check=_cudnn,
         cases=lambda: (
-            Case(
-                title="cuDNN header 9.1, library 9.13",
-                facts=on(WITH_CUDA, cuda={"headers": {"cudnn": "9.1.0"}}),
-                fires=True,
-            ),
-            Case(title="both 9.13", facts=on(WITH_CUDA, cuda={"headers": {"cudnn": "9.13.1"}}), fires=False),
+            fires("cuDNN header 9.1, library 9.13", on(WITH_CUDA, cuda={"headers": {"cudnn": "9.1.0"}})),
+            silent("both 9.13", on(WITH_CUDA, cuda={"headers": {"cudnn": "9.13.1"}})),
         ),
     ),
 )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from axletree.check.engine import Case, Found, Rule
+from axletree.check.engine import Found, Rule, fires, silent
 from axletree.check.host.part import UNLIMITED
 from axletree.check.rules.host.sample import FOR_CUDA, GIB, HEALTHY, on
 from axletree.core.units import format_bytes
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
 
 _ROOM = 5 * GIB
 _FEW_INODES = 100_000
+_CALLED = {
+    "store": "the store",
+    "tmp": "temporary files",
+    "cwd": "the working folder",
+    "home": "the home folder",
+}
+"""What a message calls a use of a disk."""
 
 
 def _full(facts: Examined) -> Iterator[Found]:
@@ -29,24 +37,20 @@ def _full(facts: Examined) -> Iterator[Found]:
                 f"only {format_bytes(disk.free)} is free in {disk.uses['store']}, but the build needs "
                 f"{format_bytes(need)}"
             )
-            yield Found(where=disk.uses["store"], message=message, fix=_room(disk))
+            yield Found(disk.uses["store"], message, fix=_room(disk))
 
 
 def _tight(facts: Examined) -> Iterator[Found]:
     for disk in facts.host.disks or ():
         enough = facts.wish.disk is not None and "store" in disk.uses
         if not enough and disk.free is not None and disk.free < _ROOM and not disk.read_only:
-            yield Found(
-                where=_folder(disk),
-                message=f"only {format_bytes(disk.free)} is free for {_uses(disk)}",
-                fix=_room(disk),
-            )
+            yield Found(_folder(disk), f"only {format_bytes(disk.free)} is free for {_uses(disk)}", fix=_room(disk))
         elif (
             disk.inodes_free is not None and disk.inodes not in (None, 0, UNLIMITED) and disk.inodes_free < _FEW_INODES
         ):
             yield Found(
-                where=_folder(disk),
-                message=f"the disk used for {_uses(disk)} has room for only {disk.inodes_free} more files",
+                _folder(disk),
+                f"the disk used for {_uses(disk)} has room for only {disk.inodes_free} more files",
                 fix=_room(disk),
             )
 
@@ -58,56 +62,55 @@ def _room(disk: Disk) -> str:
 
 
 def _uses(disk: Disk) -> str:
-    return ", ".join(disk.uses)
+    *others, last = [_CALLED.get(use, use) for use in disk.uses] or ["builds"]
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _folder(disk: Disk) -> str:
     return next(iter(disk.uses.values()), disk.mount or "disk")
 
 
-def _not_writable(facts: Examined) -> Iterator[Found]:
+def _used_for(facts: Examined, *names: str) -> Iterator[tuple[Disk, str, str]]:
+    """(disk, folder, use) of each disk that is used for something of that, the first of it."""
     for disk in facts.host.disks or ():
-        wanted = [name for name in ("store", "tmp") if name in disk.uses]
-        if wanted and (disk.read_only or disk.writable is False):
+        use = next((name for name in names if name in disk.uses), None)
+        if use is not None:
+            yield disk, disk.uses[use], use
+
+
+def _not_writable(facts: Examined) -> Iterator[Found]:
+    for disk, folder, use in _used_for(facts, "store", "tmp"):
+        if disk.read_only or disk.writable is False:
             how = "is mounted read-only" if disk.read_only else "is not writable by this user"
-            yield Found(where=disk.uses[wanted[0]], message=f"{disk.uses[wanted[0]]} ({wanted[0]}) {how}")
+            yield Found(folder, f"{folder} ({_CALLED[use]}) {how}")
+
+
+def _with_exec(disk: Disk, folder: str, use: str) -> str:
+    variable = "TMPDIR" if use == "tmp" else "AXLETREE_STORE"
+    mount = shlex.quote(disk.mount or folder)
+    return f"use a different folder: export {variable}=...\nor, as root:\n$ mount -o remount,exec {mount}"
 
 
 def _not_executable(facts: Examined) -> Iterator[Found]:
-    for disk in facts.host.disks or ():
-        wanted = [name for name in ("store", "tmp") if name in disk.uses]
-        if wanted and disk.executable is False and disk.writable is not False and not disk.read_only:
-            yield Found(
-                where=disk.uses[wanted[0]],
-                message=f"programs in {disk.uses[wanted[0]]} ({wanted[0]}) cannot be started because the disk is "
-                "mounted noexec",
-            )
+    for disk, folder, use in _used_for(facts, "store", "tmp"):
+        if disk.executable is False and disk.writable is not False and not disk.read_only:
+            message = f"programs in {folder} ({_CALLED[use]}) cannot be started because the disk is mounted noexec"
+            yield Found(folder, message, fix=_with_exec(disk, folder, use))
 
 
 def _network(facts: Examined) -> Iterator[Found]:
-    for disk in facts.host.disks or ():
-        if disk.network and "store" in disk.uses:
-            yield Found(
-                where=disk.uses["store"],
-                message=(
-                    f"the store is on a network disk ({disk.filesystem}), where locks and many small files are slow"
-                ),
-            )
+    for disk, folder, _ in _used_for(facts, "store"):
+        if disk.network:
+            message = f"the store is on a network disk ({disk.filesystem}), where locks and many small files are slow"
+            yield Found(folder, message)
 
 
 def _case(facts: Examined) -> Iterator[Found]:
-    for disk in facts.host.disks or ():
-        wanted = [name for name in ("store", "tmp", "cwd") if name in disk.uses]
-        if wanted and (disk.case_sensitive is False or disk.symlinks is False):
-            lacks = (
-                ("does not distinguish a.h from A.h")
-                if disk.case_sensitive is False
-                else "does not support symbolic links"
-            )
-            yield Found(
-                where=disk.uses[wanted[0]],
-                message=f"the disk that contains {disk.uses[wanted[0]]} ({disk.filesystem}) {lacks}",
-            )
+    for disk, folder, _ in _used_for(facts, "store", "tmp", "cwd"):
+        if disk.case_sensitive is False or disk.symlinks is False:
+            case = disk.case_sensitive is False
+            lacks = "does not distinguish a.h from A.h" if case else "does not support symbolic links"
+            yield Found(folder, f"the disk that contains {folder} ({disk.filesystem}) {lacks}")
 
 
 _DISK = (HEALTHY.disks or ())[0]
@@ -134,12 +137,8 @@ DISK_RULES: tuple[Rule[Examined], ...] = (
         fix="free some disk space",
         check=_full,
         cases=lambda: (
-            Case(
-                title="20 GB free, 100 GB needed",
-                facts=on(msgspec.structs.replace(HEALTHY, **_disk(free=20 * GIB)), _LARGE),
-                fires=True,
-            ),
-            Case(title="300 GB free, 100 GB needed", facts=on(wish=_LARGE), fires=False),
+            fires("20 GB free, 100 GB needed", on(msgspec.structs.replace(HEALTHY, **_disk(free=20 * GIB)), _LARGE)),
+            silent("300 GB free, 100 GB needed", on(wish=_LARGE)),
         ),
     ),
     Rule(
@@ -151,9 +150,9 @@ DISK_RULES: tuple[Rule[Examined], ...] = (
         fix="free some disk space",
         check=_tight,
         cases=lambda: (
-            Case(title="2 GB", facts=_on_disk(free=2 * GIB), fires=True),
-            Case(title="too few free inodes", facts=_on_disk(inodes_free=100), fires=True),
-            Case(title="300 GB", facts=on(), fires=False),
+            fires("2 GB", _on_disk(free=2 * GIB)),
+            fires("too few free inodes", _on_disk(inodes_free=100)),
+            silent("300 GB", on()),
         ),
     ),
     Rule(
@@ -162,11 +161,11 @@ DISK_RULES: tuple[Rule[Examined], ...] = (
         title="A folder that builds write to is not writable",
         references=("mount(8), ro",),
         why="Builds cannot store results or create temporary files.",
-        fix="choose different folders: export AXLETREE_STORE=... TMPDIR=...",
+        fix="use different folders: export AXLETREE_STORE=... TMPDIR=...",
         check=_not_writable,
         cases=lambda: (
-            Case(title="a read-only root file system", facts=_on_disk(read_only=True), fires=True),
-            Case(title="writable", facts=on(), fires=False),
+            fires("a read-only root file system", _on_disk(read_only=True)),
+            silent("writable", on()),
         ),
     ),
     Rule(
@@ -174,15 +173,16 @@ DISK_RULES: tuple[Rule[Examined], ...] = (
         severity="error",
         title="Programs cannot be started in a folder that builds use",
         references=("mount(8), noexec",),
-        why=(
-            "Configuration compiles and runs small programs, and pip runs files that it unpacked; the system "
-            "refuses to start any of them."
+        why="Configuration compiles and runs small programs, and pip runs files that it unpacked; the system "
+        "refuses to start any of them.",
+        fix=(
+            "use a different folder: export TMPDIR=... AXLETREE_STORE=...\nor, as root:\n"
+            "$ mount -o remount,exec MOUNTPOINT"
         ),
-        fix="name another folder: export TMPDIR=... AXLETREE_STORE=...\nor, as root,\n$ mount -o remount,exec /tmp",
         check=_not_executable,
         cases=lambda: (
-            Case(title="a temporary folder mounted noexec", facts=_on_disk(noexec=True, executable=False), fires=True),
-            Case(title="a temporary folder that allows programs", facts=on(), fires=False),
+            fires("a temporary folder mounted noexec", _on_disk(noexec=True, executable=False)),
+            silent("a temporary folder that allows programs", on()),
         ),
     ),
     Rule(
@@ -194,8 +194,8 @@ DISK_RULES: tuple[Rule[Examined], ...] = (
         fix="put the store on a local disk: export AXLETREE_STORE=...",
         check=_network,
         cases=lambda: (
-            Case(title="NFS", facts=_on_disk(network=True, filesystem="nfs4"), fires=True),
-            Case(title="ext4", facts=on(), fires=False),
+            fires("NFS", _on_disk(network=True, filesystem="nfs4")),
+            silent("ext4", on()),
         ),
     ),
     Rule(
@@ -203,15 +203,13 @@ DISK_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="The file system lacks features that Linux projects expect",
         references=('Microsoft, "Working across file systems" in WSL',),
-        why=(
-            "Files whose names differ only in case overwrite each other, and libraries lose their version links. "
-            "Windows drives in WSL behave this way."
-        ),
+        why="Files whose names differ only in case overwrite each other, and libraries lose their symbolic links. "
+        "Windows drives in WSL behave this way.",
         fix="work in a folder on the Linux file system, such as your home folder",
         check=_case,
         cases=lambda: (
-            Case(title="a Windows drive in WSL", facts=_on_disk(filesystem="9p", case_sensitive=False), fires=True),
-            Case(title="ext4", facts=on(), fires=False),
+            fires("a Windows drive in WSL", _on_disk(filesystem="9p", case_sensitive=False)),
+            silent("ext4", on()),
         ),
     ),
 )

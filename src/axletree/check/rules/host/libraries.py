@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from axletree.check.engine import Case, Found, Rule
+from axletree.check.engine import Found, Rule, fires, silent
 from axletree.check.host.libraries import Copies
 from axletree.check.host.part import HostLibrary
 from axletree.check.rules.host.sample import on
@@ -28,8 +28,8 @@ def _openmp(facts: Examined) -> Iterator[Found]:
             f"one environment contains {' and '.join(sorted(kinds))}: a process that loads both crashes or runs slowly"
         )
         yield Found(
-            where=next(iter(kinds.values())).path,
-            message=message,
+            next(iter(kinds.values())).path,
+            message,
             evidence=tuple(f"{each.name}: {each.path}" for each in kinds.values()),
         )
 
@@ -49,28 +49,30 @@ def _copies(facts: Examined) -> Iterator[Found]:
             message = f"{each.soname} is installed in several versions, and the loader uses {first.path}"
             told = (first, *rivals)
             evidence = tuple(f"{one.path} {one.version or ''}".strip() for one in told)
-            yield Found(where=first.path, message=message, evidence=evidence)
+            yield Found(first.path, message, evidence=evidence)
 
 
 def _preload(facts: Examined) -> Iterator[Found]:
     for path in facts.host.libraries.preload or ():
-        yield Found(where="LD_PRELOAD", message=f"LD_PRELOAD loads {path} into every program, including compilers")
+        yield Found("LD_PRELOAD", f"LD_PRELOAD loads {path} into every program, including compilers")
 
 
 def _path_holes(facts: Examined) -> Iterator[Found]:
     path = facts.host.libraries.search_path or ()
     if "." in path:
         yield Found(
-            where="LD_LIBRARY_PATH",
-            message="LD_LIBRARY_PATH has an empty entry, so the loader also searches the current folder",
+            "LD_LIBRARY_PATH",
+            "LD_LIBRARY_PATH has an empty entry, so the loader also searches the current folder",
             fix="$ export LD_LIBRARY_PATH=${LD_LIBRARY_PATH#:}",
         )
     if facts.host.libraries.search_path_missing:
         missing = facts.host.libraries.search_path_missing
         yield Found(
-            where="LD_LIBRARY_PATH",
-            message=f"LD_LIBRARY_PATH contains {len(missing)} folder{'s' if len(missing) > 1 else ''} that "
-            f"{'do' if len(missing) > 1 else 'does'} not exist",
+            "LD_LIBRARY_PATH",
+            (
+                f"LD_LIBRARY_PATH contains {len(missing)} folder{'s' if len(missing) > 1 else ''} that "
+                f"{'do' if len(missing) > 1 else 'does'} not exist"
+            ),
             evidence=missing,
         )
 
@@ -85,26 +87,19 @@ LIBRARY_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="Two OpenMP runtimes in one environment",
         references=("kuprel/min-dalle#12", 'conda-forge, knowledge base, "OpenMP"'),
-        why=(
-            "Each runtime has its own threads. A process that loads both stops with `OMP: Error #15` or runs far "
-            "slower."
-        ),
-        fix=(
-            "keep one: with conda, run `conda install _openmp_mutex=*=*_gnu` or `*_llvm`; with pip, remove intel-openmp"
-        ),
+        why="Each runtime has its own threads. A process that loads both stops with `OMP: Error #15` or runs far "
+        "more slowly.",
+        fix="keep one: with conda, run `conda install _openmp_mutex=*=*_gnu` or `*_llvm`; with pip, remove "
+        "intel-openmp",
         check=_openmp,
         cases=lambda: (
-            Case(
-                title="libiomp5 and libomp",
-                facts=on(
-                    libraries={"openmp": (_lib("iomp5", "~/e/lib/libiomp5.so"), _lib("omp", "~/e/lib/libomp.so"))}
-                ),
-                fires=True,
+            fires(
+                "libiomp5 and libomp",
+                on(libraries={"openmp": (_lib("iomp5", "~/e/lib/libiomp5.so"), _lib("omp", "~/e/lib/libomp.so"))}),
             ),
-            Case(
-                title="only the system's libgomp",
-                facts=on(libraries={"openmp": (_lib("gomp", "/usr/lib/libgomp.so.1", "loader cache"),)}),
-                fires=False,
+            silent(
+                "only the system's libgomp",
+                on(libraries={"openmp": (_lib("gomp", "/usr/lib/libgomp.so.1", "loader cache"),)}),
             ),
         ),
     ),
@@ -114,12 +109,15 @@ LIBRARY_RULES: tuple[Rule[Examined], ...] = (
         title="A library is installed in several versions",
         references=("ld.so(8)",),
         why="The version that is loaded depends on the order of folders and on what is imported first.",
-        fix="remove the other versions, or put the correct folder first in LD_LIBRARY_PATH",
+        fix=(
+            "uninstall the versions that you do not need, or put the folder of the one that you need first in "
+            "LD_LIBRARY_PATH"
+        ),
         check=_copies,
         cases=lambda: (
-            Case(
-                title="two versions of cuDNN",
-                facts=on(
+            fires(
+                "two versions of cuDNN",
+                on(
                     libraries={
                         "copies": (
                             Copies(
@@ -133,11 +131,10 @@ LIBRARY_RULES: tuple[Rule[Examined], ...] = (
                         )
                     }
                 ),
-                fires=True,
             ),
-            Case(
-                title="the system's library and one in a wheel, which finds its own",
-                facts=on(
+            silent(
+                "the system's library and a copy that only its own wheel loads",
+                on(
                     libraries={
                         "copies": (
                             Copies(
@@ -151,7 +148,6 @@ LIBRARY_RULES: tuple[Rule[Examined], ...] = (
                         )
                     }
                 ),
-                fires=False,
             ),
         ),
     ),
@@ -160,15 +156,13 @@ LIBRARY_RULES: tuple[Rule[Examined], ...] = (
         severity="info",
         title="LD_PRELOAD is set",
         references=("ld.so(8), LD_PRELOAD",),
-        why=(
-            "Compilers and tests run with a library they were not built for. Axletree's stages do not receive the "
-            "variable."
-        ),
+        why="Compilers and tests run with a library that they were not built for. Axletree's stages do not receive the "
+        "variable.",
         fix="$ unset LD_PRELOAD",
         check=_preload,
         cases=lambda: (
-            Case(title="jemalloc", facts=on(libraries={"preload": ("/usr/lib/libjemalloc.so.2",)}), fires=True),
-            Case(title="LD_PRELOAD not set", facts=on(), fires=False),
+            fires("jemalloc", on(libraries={"preload": ("/usr/lib/libjemalloc.so.2",)})),
+            silent("LD_PRELOAD not set", on()),
         ),
     ),
     Rule(
@@ -176,16 +170,14 @@ LIBRARY_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="LD_LIBRARY_PATH has empty entries or missing folders",
         references=("ld.so(8), LD_LIBRARY_PATH",),
-        why=(
-            "An empty entry means the current folder, so anyone who can write there controls which libraries are "
-            "loaded. A missing folder is usually a mistake."
-        ),
-        fix="correct the variable",
+        why="An empty entry means the current folder, so anyone who can write there controls which libraries are "
+        "loaded. A missing folder is usually a mistake.",
+        fix="remove the missing folders from LD_LIBRARY_PATH",
         check=_path_holes,
         cases=lambda: (
-            Case(title="an empty entry", facts=on(libraries={"search_path": ("/opt/lib", ".")}), fires=True),
-            Case(title="a missing folder", facts=on(libraries={"search_path_missing": ("/opt/gone",)}), fires=True),
-            Case(title="variable not set", facts=on(), fires=False),
+            fires("an empty entry", on(libraries={"search_path": ("/opt/lib", ".")})),
+            fires("a missing folder", on(libraries={"search_path_missing": ("/opt/gone",)})),
+            silent("variable not set", on()),
         ),
     ),
 )

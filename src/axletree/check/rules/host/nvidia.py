@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.backends.bounds import numbers
-from axletree.check.engine import Case, Found, Rule
+from axletree.check.engine import Found, Rule, fires, silent
 from axletree.check.host.gpu import CompatPackage, NvidiaGpu
 from axletree.check.rules.host.cuda import taken_toolkit
 from axletree.check.rules.host.sample import DRIVER, FOR_CUDA, WITH_CUDA, on
@@ -45,11 +45,14 @@ def _too_old(facts: Examined) -> Iterator[Found]:
         f"driver {module}{f' (up to CUDA {served})' if served else ''} is too old: "
         f"running CUDA {wanted} code needs driver {bounds.driver} or later"
     )
-    yield Found(where="driver", message=message, fix=_newer(facts, bounds.driver))
+    yield Found("driver", message, fix=_newer(facts, bounds.driver))
 
 
 def _newer(facts: Examined, driver: str) -> str:
-    ways = [f"update the driver to {driver} or later", "build and install for a CUDA release that the driver supports"]
+    ways = [
+        f"update the driver to {driver} or later",
+        "build and install packages for a CUDA release that the driver supports",
+    ]
     if any("GeForce" not in (gpu.name or "GeForce") for gpu in (facts.host.cuda.driver or DRIVER).gpus or ()):
         ways.insert(1, "on data-center GPUs, install cuda-compat and add its folder to LD_LIBRARY_PATH")
     return "\nor ".join(ways)
@@ -87,9 +90,9 @@ def _forward(facts: Examined) -> Iterator[Found]:
         fix = (
             "reinstall NVIDIA's container toolkit on the host, and restart the container:\n"
             "$ sudo apt-get install --reinstall nvidia-container-toolkit && sudo systemctl restart docker\n"
-            "and look for a libcuda in the image:\n$ ldconfig -p | grep libcuda"
+            "then check whether the image contains its own libcuda:\n$ ldconfig -p | grep libcuda"
         )
-    yield Found(where=driver.libcuda or "libcuda.so.1", message=message.replace("  ", " "), fix=fix)
+    yield Found(driver.libcuda or "libcuda.so.1", message.replace("  ", " "), fix=fix)
 
 
 def _mismatch(facts: Examined) -> Iterator[Found]:
@@ -103,10 +106,10 @@ def _mismatch(facts: Examined) -> Iterator[Found]:
     if compat is not None and refused:
         message = f"the loader uses libcuda {library} from {compat.path}, but the kernel runs driver {module}"
         fix = f"remove {compat.path} from LD_LIBRARY_PATH: it is only for kernels with an older driver"
-        yield Found(where=compat.path, message=message, fix=fix)
+        yield Found(compat.path, message, fix=fix)
     elif refused or (differ and compat is None):
         message = f"the kernel runs driver {module}, but the libraries are from driver {library}"
-        yield Found(where="driver", message=message, fix=_LOAD_AGAIN)
+        yield Found("driver", message, fix=_LOAD_AGAIN)
 
 
 def _no_driver(facts: Examined) -> Iterator[Found]:
@@ -114,29 +117,29 @@ def _no_driver(facts: Examined) -> Iterator[Found]:
     if facts.wish.cuda is None or driver is None or driver.module != "none" or facts.host.system.wsl:
         return
     message = "no NVIDIA driver is loaded: CUDA code compiles, but tests that need a GPU cannot run"
-    yield Found(where="driver", message=message)
+    yield Found("driver", message)
 
 
 def _nodes(facts: Examined) -> Iterator[Found]:
     driver = facts.host.cuda.driver
     closed = [node for node, open_ in (driver.nodes or {}).items() if not open_] if driver is not None else []
     if closed:
-        yield Found(where=closed[0], message=f"this user is not allowed to open {', '.join(closed)}")
+        yield Found(closed[0], f"this user is not allowed to open {', '.join(closed)}")
     elif driver is not None and driver.nodes == {} and _module(facts) and facts.host.system.container in _CONTAINERS:
         message = "the host has a driver, but this container has no /dev/nvidia* because it was started without GPUs"
-        yield Found(where="/dev/nvidia0", message=message, fix="$ docker run --gpus all ...")
+        yield Found("/dev/nvidia0", message, fix="$ docker run --gpus all ...")
 
 
 def _hidden(facts: Examined) -> Iterator[Found]:
     value = facts.host.cuda.hidden
     if value is not None and value.strip() in ("", "-1", "none", "NoDevFiles") and _module(facts):
-        yield Found(where="CUDA_VISIBLE_DEVICES", message=f"CUDA_VISIBLE_DEVICES is {value!r}, which hides every GPU")
+        yield Found("CUDA_VISIBLE_DEVICES", f"CUDA_VISIBLE_DEVICES is {value!r}, which hides every GPU")
 
 
 def _stub(facts: Examined) -> Iterator[Found]:
     driver = facts.host.cuda.driver
     if driver is not None and "/stubs/" in f"{driver.libcuda or ''}/":
-        yield Found(where=driver.libcuda or "", message="the loader uses the libcuda stub, which is only for linking")
+        yield Found(driver.libcuda or "", "the loader uses the libcuda stub, which is only for linking")
 
 
 def _uncovered(facts: Examined) -> Iterator[Found]:
@@ -148,7 +151,7 @@ def _uncovered(facts: Examined) -> Iterator[Found]:
                 f"{gpu.name} has compute capability {gpu.capability}, but the build compiles code only for "
                 f"{', '.join(sorted(archs, key=numbers))}"
             )
-            yield Found(where=gpu.name or "GPU", message=message, fix=f"add {gpu.capability} to TORCH_CUDA_ARCH_LIST")
+            yield Found(gpu.name or "GPU", message, fix=f"add {gpu.capability} to TORCH_CUDA_ARCH_LIST")
 
 
 def _runs(arch: str, capability: str) -> bool:
@@ -167,30 +170,26 @@ NVIDIA_RULES: tuple[Rule[Examined], ...] = (
     Rule(
         id="cuda/error-804",
         severity="error",
-        title="CUDA fails to start with error 804 (forward compatibility)",
+        title="CUDA fails to initialize with error 804 (forward compatibility)",
         references=("DeepVAC/TorchPod#43", 'NVIDIA, CUDA Compatibility, "Forward Compatibility"'),
-        why="A user-mode driver newer than the kernel's works on data-center GPUs only. There are three possible "
+        why="A user-mode driver newer than the kernel's works only on data-center GPUs. There are three possible "
         "causes: a compat package in an image, a driver that was updated but not reloaded, or a broken "
         "container toolkit.",
         fix="find out which package or image libcuda.so.1 comes from",
         check=_forward,
         cases=lambda: (
-            Case(
-                title="a CUDA image on a GeForce GPU",
-                facts=on(WITH_CUDA, cuda={**_driver(init=804, module="535.86.05", gpus=_GEFORCE), "compat": _COMPAT}),
-                fires=True,
+            fires(
+                "a CUDA image on a GeForce GPU",
+                on(WITH_CUDA, cuda={**_driver(init=804, module="535.86.05", gpus=_GEFORCE), "compat": _COMPAT}),
             ),
-            Case(
-                title="a driver that was updated without a reboot",
-                facts=on(WITH_CUDA, cuda=_driver(init=804, module="535.86.05")),
-                fires=True,
+            fires(
+                "a driver that was updated without a reboot", on(WITH_CUDA, cuda=_driver(init=804, module="535.86.05"))
             ),
-            Case(
-                title="a container toolkit that provides only some files",
-                facts=on(WITH_CUDA, cuda=_driver(init=804), system={"container": "docker"}),
-                fires=True,
+            fires(
+                "a container toolkit that provides only some files",
+                on(WITH_CUDA, cuda=_driver(init=804), system={"container": "docker"}),
             ),
-            Case(title="a working driver", facts=on(WITH_CUDA), fires=False),
+            silent("a working driver", on(WITH_CUDA)),
         ),
     ),
     Rule(
@@ -198,35 +197,26 @@ NVIDIA_RULES: tuple[Rule[Examined], ...] = (
         severity="error",
         title="The driver's libraries and kernel module have different versions",
         references=("NVIDIA, CUDA Driver API, cudaErrorSystemDriverMismatch",),
-        why="CUDA fails to start with error 803, `Driver/library version mismatch`.",
+        why="CUDA fails to initialize with error 803, `Driver/library version mismatch`.",
         fix=_LOAD_AGAIN,
         check=_mismatch,
         cases=lambda: (
-            Case(
-                title=("a different libcuda version"), facts=on(WITH_CUDA, cuda=_driver(module="570.86.15")), fires=True
+            fires("a different libcuda version", on(WITH_CUDA, cuda=_driver(module="570.86.15"))),
+            fires(
+                "a mismatch reported by NVML", on(WITH_CUDA, cuda=_driver(nvml_error="Driver/library version mismatch"))
             ),
-            Case(
-                title="a mismatch reported by NVML",
-                facts=on(WITH_CUDA, cuda=_driver(nvml_error="Driver/library version mismatch")),
-                fires=True,
+            silent(
+                "a compat package used on purpose",
+                on(WITH_CUDA, cuda={**_driver(module="535.86.05"), "compat": _COMPAT}),
             ),
-            Case(
-                title="a compat package used on purpose",
-                facts=on(WITH_CUDA, cuda={**_driver(module="535.86.05"), "compat": _COMPAT}),
-                fires=False,
-            ),
-            Case(
-                title="a compat package in an image, older than the driver",
-                facts=on(
+            fires(
+                "a compat package in an image, older than the driver",
+                on(
                     WITH_CUDA,
-                    cuda={
-                        **_driver(init=803, module="580.159.04", libcuda_version="580.95.05"),
-                        "compat": _COMPAT,
-                    },
+                    cuda={**_driver(init=803, module="580.159.04", libcuda_version="580.95.05"), "compat": _COMPAT},
                 ),
-                fires=True,
             ),
-            Case(title="the same version", facts=on(WITH_CUDA), fires=False),
+            silent("the same version", on(WITH_CUDA)),
         ),
     ),
     Rule(
@@ -234,42 +224,32 @@ NVIDIA_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="The driver is too old for the build's CUDA release",
         references=('NVIDIA, CUDA Compatibility, "Minor Version Compatibility"',),
-        why=(
-            "The code compiles, but fails at the first call with `CUDA driver version is insufficient for CUDA "
-            "runtime version`."
-        ),
+        why="The code compiles, but fails at the first call with `CUDA driver version is insufficient for CUDA "
+        "runtime version`.",
         fix="update the driver",
         check=_too_old,
         cases=lambda: (
-            Case(
-                title="a CUDA 11 driver with a CUDA 13 toolkit",
-                facts=on(
-                    WITH_CUDA, FOR_CUDA, cuda=_driver(module="470.256.02", libcuda_version="470.256.02", cuda="11.4")
-                ),
-                fires=True,
+            fires(
+                "a CUDA 11 driver with a CUDA 13 toolkit",
+                on(WITH_CUDA, FOR_CUDA, cuda=_driver(module="470.256.02", libcuda_version="470.256.02", cuda="11.4")),
             ),
-            Case(
-                title="compatible minor releases",
-                facts=on(WITH_CUDA, FOR_CUDA, cuda=_driver(module="580.65.06")),
-                fires=False,
-            ),
+            silent("compatible minor releases", on(WITH_CUDA, FOR_CUDA, cuda=_driver(module="580.65.06"))),
         ),
     ),
     Rule(
         id="cuda/driver-missing",
         severity="info",
-        title="No NVIDIA driver",
+        title="No NVIDIA driver is loaded",
         references=("NVIDIA, CUDA Installation Guide for Linux",),
         why="Compiling does not need a GPU, but tests on a GPU and builds that detect one do.",
-        fix="run the tests on a machine with a GPU; set the architectures so that builds do not need to detect one",
+        fix=(
+            "to build anyway, set TORCH_CUDA_ARCH_LIST, which is otherwise detected from the GPU; run GPU "
+            "tests on a machine with a GPU"
+        ),
         check=_no_driver,
         cases=lambda: (
-            Case(
-                title="a build machine without a driver",
-                facts=on(WITH_CUDA, FOR_CUDA, cuda=_driver(module="none")),
-                fires=True,
-            ),
-            Case(title="a driver", facts=on(WITH_CUDA, FOR_CUDA), fires=False),
+            fires("a build machine without a driver", on(WITH_CUDA, FOR_CUDA, cuda=_driver(module="none"))),
+            silent("a driver", on(WITH_CUDA, FOR_CUDA)),
         ),
     ),
     Rule(
@@ -278,16 +258,15 @@ NVIDIA_RULES: tuple[Rule[Examined], ...] = (
         title="The GPU's device files cannot be opened",
         references=("NVIDIA Container Toolkit, user guide",),
         why="CUDA reports that there is no GPU although one is present.",
-        fix="start the container with GPU access, or add the user to the group that owns the files",
+        fix=(
+            "add the user to the group that owns the device files (usually video), or start the container with "
+            "--gpus all"
+        ),
         check=_nodes,
         cases=lambda: (
-            Case(title="no permission", facts=on(WITH_CUDA, cuda=_driver(nodes={"/dev/nvidia0": False})), fires=True),
-            Case(
-                title="a container without GPUs",
-                facts=on(WITH_CUDA, cuda=_driver(nodes={}), system={"container": "docker"}),
-                fires=True,
-            ),
-            Case(title="open", facts=on(WITH_CUDA), fires=False),
+            fires("no permission", on(WITH_CUDA, cuda=_driver(nodes={"/dev/nvidia0": False}))),
+            fires("a container without GPUs", on(WITH_CUDA, cuda=_driver(nodes={}), system={"container": "docker"})),
+            silent("open", on(WITH_CUDA)),
         ),
     ),
     Rule(
@@ -299,8 +278,8 @@ NVIDIA_RULES: tuple[Rule[Examined], ...] = (
         fix="$ unset CUDA_VISIBLE_DEVICES",
         check=_hidden,
         cases=lambda: (
-            Case(title="set to an empty value", facts=on(WITH_CUDA, cuda={"hidden": ""}), fires=True),
-            Case(title="one visible GPU", facts=on(WITH_CUDA, cuda={"hidden": "0"}), fires=False),
+            fires("set to an empty value", on(WITH_CUDA, cuda={"hidden": ""})),
+            silent("one visible GPU", on(WITH_CUDA, cuda={"hidden": "0"})),
         ),
     ),
     Rule(
@@ -308,19 +287,16 @@ NVIDIA_RULES: tuple[Rule[Examined], ...] = (
         severity="error",
         title="The loader uses the libcuda stub",
         references=("NVIDIA, CUDA Runtime API, cudaErrorStubLibrary",),
-        why=(
-            "The stub defines every function but implements none of them: CUDA fails with error 34, `CUDA driver "
-            "is a stub library`."
-        ),
+        why="The stub defines every function but implements none of them: CUDA fails with error 34, `CUDA driver "
+        "is a stub library`.",
         fix="remove the stubs folder from LD_LIBRARY_PATH; it belongs in LIBRARY_PATH, which the linker reads",
         check=_stub,
         cases=lambda: (
-            Case(
-                title="the stubs folder in LD_LIBRARY_PATH",
-                facts=on(WITH_CUDA, cuda=_driver(libcuda="/usr/local/cuda/lib64/stubs/libcuda.so.1")),
-                fires=True,
+            fires(
+                "the stubs folder in LD_LIBRARY_PATH",
+                on(WITH_CUDA, cuda=_driver(libcuda="/usr/local/cuda/lib64/stubs/libcuda.so.1")),
             ),
-            Case(title="the driver's own library", facts=on(WITH_CUDA), fires=False),
+            silent("the driver's own library", on(WITH_CUDA)),
         ),
     ),
     Rule(
@@ -328,27 +304,20 @@ NVIDIA_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="The build has no code for this machine's GPU",
         references=("pytorch/pytorch#31285",),
-        why=(
-            "The built code does not run here and fails with `no kernel image is available for execution on the "
-            "device`."
-        ),
+        why="The built code does not run here and fails with `no kernel image is available for execution on the "
+        "device`.",
         fix="add this GPU's architecture to TORCH_CUDA_ARCH_LIST",
         check=_uncovered,
         cases=lambda: (
-            Case(
-                title="a GeForce GTX 1080 with code for 8.0 and 9.0",
-                facts=on(
+            fires(
+                "a GeForce GTX 1080 with code for 8.0 and 9.0",
+                on(
                     WITH_CUDA,
                     FOR_CUDA,
                     cuda=_driver(gpus=(NvidiaGpu(name="NVIDIA GeForce GTX 1080", capability="6.1"),)),
                 ),
-                fires=True,
             ),
-            Case(
-                title="an 8.6 GPU, which runs code for 8.0",
-                facts=on(WITH_CUDA, FOR_CUDA, cuda=_driver(gpus=_GEFORCE)),
-                fires=False,
-            ),
+            silent("an 8.6 GPU, which runs code for 8.0", on(WITH_CUDA, FOR_CUDA, cuda=_driver(gpus=_GEFORCE))),
         ),
     ),
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.backends.bounds import numbers
-from axletree.check.engine import Case, Found, Rule
+from axletree.check.engine import Found, Rule, fires, silent
 from axletree.check.host.examined import Wish
 from axletree.check.host.python import Packaging, Pyenv, Torch
 from axletree.check.rules.host.sample import HEALTHY, PYTHON, on
@@ -32,23 +32,23 @@ def _headers(facts: Examined) -> Iterator[Found]:
         release = ".".join((python.version or "3").split(".")[:2])
         message = f"Python {python.version} has no Python.h in {python.include or 'its include folder'}"
         fix = (
-            f"$ apt-get install python{release}-dev\nor use a Python that includes them: `uv python install "
-            f"{release}`, conda"
+            f"$ apt-get install python{release}-dev\nor use a Python that includes its headers, from conda or "
+            f"`uv python install {release}`"
         )
-        yield Found(where=python.path, message=message, fix=fix)
+        yield Found(python.path, message, fix=fix)
 
 
 def _broken(facts: Examined) -> Iterator[Found]:
     for python in facts.host.python.interpreters or ():
         if python.version is None and "python3" in python.names:
             why = python.sources.get("version", "")
-            yield Found(where=python.path, message="python3 does not start", evidence=(why,) if why else ())
+            yield Found(python.path, "python3 does not start", evidence=(why,) if why else ())
 
 
 def _missing(facts: Examined) -> Iterator[Found]:
     for version in facts.wish.pythons:
         message = f"an environment needs Python {version}, which is not installed on this machine"
-        yield Found(where="Python", message=message, fix=f"$ uv python install {version}")
+        yield Found("Python", message, fix=f"$ uv python install {version}")
 
 
 def _other_pip(facts: Examined) -> Iterator[Found]:
@@ -57,23 +57,23 @@ def _other_pip(facts: Examined) -> Iterator[Found]:
         return
     if numbers(packaging.pip_python)[:2] != numbers(python.version)[:2]:
         message = f"pip installs packages for Python {packaging.pip_python}, but python3 is Python {python.version}"
-        yield Found(where=packaging.pip.path if packaging.pip else "pip", message=message)
+        yield Found(packaging.pip.path if packaging.pip else "pip", message)
 
 
 def _managed(facts: Examined) -> Iterator[Found]:
     python = _first(facts)
     if python is not None and python.externally_managed:
         yield Found(
-            where=python.path,
-            message=f"Python {python.version} belongs to the distribution, so pip refuses to install packages into it",
+            python.path,
+            f"Python {python.version} belongs to the distribution, so pip refuses to install packages into it",
         )
 
 
 def _venv(facts: Examined) -> Iterator[Found]:
     pythons = facts.host.python
     if pythons.venv not in (None, "none") and pythons.venv_on_path is False:
-        message = f"VIRTUAL_ENV is {pythons.venv}, but PATH finds a different Python first"
-        yield Found(where="PATH", message=message, fix=f"$ . {pythons.venv}/bin/activate")
+        message = f"VIRTUAL_ENV is {pythons.venv}, but a different Python comes first on PATH"
+        yield Found("PATH", message, fix=f"$ . {pythons.venv}/bin/activate")
 
 
 def _pyenv(facts: Examined) -> Iterator[Found]:
@@ -83,7 +83,7 @@ def _pyenv(facts: Examined) -> Iterator[Found]:
             f"pyenv is set to use {', '.join(pyenv.missing)} ({pyenv.selected_by or 'selected'}), which is not "
             "installed"
         )
-        yield Found(where=pyenv.selected_by or "pyenv", message=message, fix=f"$ pyenv install {pyenv.missing[0]}")
+        yield Found(pyenv.selected_by or "pyenv", message, fix=f"$ pyenv install {pyenv.missing[0]}")
 
 
 def _numpy(facts: Examined) -> Iterator[Found]:
@@ -97,7 +97,7 @@ def _numpy(facts: Examined) -> Iterator[Found]:
             and numbers(torch.version)[:2] < _NUMPY_2
         ):
             message = f"torch {torch.version} was built for NumPy 1, but NumPy {numpy} is installed"
-            yield Found(where=python.path, message=message)
+            yield Found(python.path, message)
 
 
 def _python(**fields: object) -> dict[str, object]:
@@ -110,15 +110,13 @@ PYTHON_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="Python's headers are missing",
         references=("Python, sysconfig", "Debian, python3-dev"),
-        why=(
-            "Extension modules do not compile: `Python.h: No such file or directory`. Environments with their own "
-            "Python, such as Axletree's, are not affected."
-        ),
+        why="Extension modules do not compile: `Python.h: No such file or directory`. Environments with their own "
+        "Python, such as Axletree's, are not affected.",
         fix="install the headers",
         check=_headers,
         cases=lambda: (
-            Case(title="Debian without python3-dev", facts=on(python=_python(headers=False)), fires=True),
-            Case(title="there", facts=on(), fires=False),
+            fires("Debian without python3-dev", on(python=_python(headers=False))),
+            silent("there", on()),
         ),
     ),
     Rule(
@@ -127,11 +125,11 @@ PYTHON_RULES: tuple[Rule[Examined], ...] = (
         title="python3 does not start",
         references=("PEP 394",),
         why="Nearly every build runs python3.",
-        fix="repair the installation, or remove its folder from PATH",
+        fix="reinstall this Python, or remove its folder from PATH",
         check=_broken,
         cases=lambda: (
-            Case(title="a dangling link", facts=on(python=_python(version=None)), fires=True),
-            Case(title="3.12", facts=on(), fires=False),
+            fires("a dangling link", on(python=_python(version=None))),
+            silent("3.12", on()),
         ),
     ),
     Rule(
@@ -143,8 +141,8 @@ PYTHON_RULES: tuple[Rule[Examined], ...] = (
         fix="install it with uv, pyenv or the distribution's package manager",
         check=_missing,
         cases=lambda: (
-            Case(title="3.14t", facts=on(wish=Wish(pythons=("3.14t",))), fires=True),
-            Case(title="all versions installed", facts=on(), fires=False),
+            fires("3.14t", on(wish=Wish(pythons=("3.14t",)))),
+            silent("all versions installed", on()),
         ),
     ),
     Rule(
@@ -152,16 +150,12 @@ PYTHON_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="pip belongs to a different Python than python3",
         references=('pip, user guide, "Running pip"',),
-        why="Python cannot import the packages that pip installs, and built wheels get the wrong version's tag.",
-        fix="$ python3 -m pip install ...\nwhich asks the Python that is meant",
+        why="Python cannot import the packages that pip installs, and wheels are tagged for the wrong version.",
+        fix="run pip with the Python that you want to use:\n$ python3 -m pip install ...",
         check=_other_pip,
         cases=lambda: (
-            Case(
-                title="pip for Python 3.9",
-                facts=on(python={"packaging": Packaging(pip_python="3.9")}),
-                fires=True,
-            ),
-            Case(title="pip for Python 3.12", facts=on(), fires=False),
+            fires("pip for Python 3.9", on(python={"packaging": Packaging(pip_python="3.9")})),
+            silent("pip for Python 3.12", on()),
         ),
     ),
     Rule(
@@ -169,13 +163,13 @@ PYTHON_RULES: tuple[Rule[Examined], ...] = (
         severity="info",
         title="The distribution manages this Python",
         references=("PEP 668",),
-        why="pip stops with `externally-managed-environment` (PEP 668), and overriding that can break the system's "
+        why="pip stops with `externally-managed-environment` (PEP 668), and overriding this can break the system's "
         "own programs.",
         fix="$ python3 -m venv .venv && . .venv/bin/activate",
         check=_managed,
         cases=lambda: (
-            Case(title="Debian 12", facts=on(python=_python(externally_managed=True)), fires=True),
-            Case(title="a virtual environment", facts=on(), fires=False),
+            fires("Debian 12", on(python=_python(externally_managed=True))),
+            silent("a virtual environment", on()),
         ),
     ),
     Rule(
@@ -187,8 +181,8 @@ PYTHON_RULES: tuple[Rule[Examined], ...] = (
         fix="activate the environment again",
         check=_venv,
         cases=lambda: (
-            Case(title="PATH changed after activation", facts=on(python={"venv_on_path": False}), fires=True),
-            Case(title="first", facts=on(), fires=False),
+            fires("PATH changed after activation", on(python={"venv_on_path": False})),
+            silent("first", on()),
         ),
     ),
     Rule(
@@ -200,9 +194,9 @@ PYTHON_RULES: tuple[Rule[Examined], ...] = (
         fix="install that version, or choose a different one: pyenv global ...",
         check=_pyenv,
         cases=lambda: (
-            Case(
-                title="3.8.1 from a .python-version file",
-                facts=on(
+            fires(
+                "3.8.1 from a .python-version file",
+                on(
                     python={
                         "pyenv": Pyenv(
                             root="~/.pyenv",
@@ -213,9 +207,8 @@ PYTHON_RULES: tuple[Rule[Examined], ...] = (
                         )
                     }
                 ),
-                fires=True,
             ),
-            Case(title="no pyenv", facts=on(python={"pyenv": Pyenv(root="none")}), fires=False),
+            silent("no pyenv", on(python={"pyenv": Pyenv(root="none")})),
         ),
     ),
     Rule(
@@ -223,24 +216,14 @@ PYTHON_RULES: tuple[Rule[Examined], ...] = (
         severity="error",
         title="The installed torch was built for NumPy 1",
         references=("NumPy 2.0 migration guide", "pytorch/pytorch, 2.3 release notes"),
-        why=(
-            "torch prints a warning when it starts, and every conversion from or to NumPy fails with `Numpy is "
-            "not available`."
-        ),
-        fix="$ pip install 'numpy<2'\nor a torch of 2.3 or later",
+        why="torch prints a warning when it is imported, and every conversion from or to NumPy fails with `Numpy is "
+        "not available`.",
+        fix="$ pip install 'numpy<2'\nor install torch 2.3 or later",
         check=_numpy,
         cases=lambda: (
-            Case(
-                title="torch 2.2 with NumPy 2",
-                facts=on(python=_python(torch=Torch(path="~/torch", version="2.2.2"))),
-                fires=True,
-            ),
-            Case(
-                title="torch 2.6 with NumPy 2",
-                facts=on(python=_python(torch=Torch(path="~/torch", version="2.6.0"))),
-                fires=False,
-            ),
-            Case(title="torch not installed", facts=on(HEALTHY), fires=False),
+            fires("torch 2.2 with NumPy 2", on(python=_python(torch=Torch(path="~/torch", version="2.2.2")))),
+            silent("torch 2.6 with NumPy 2", on(python=_python(torch=Torch(path="~/torch", version="2.6.0")))),
+            silent("torch not installed", on(HEALTHY)),
         ),
     ),
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.backends.bounds import numbers
-from axletree.check.engine import Case, Found, Rule
+from axletree.check.engine import Found, Rule, fires, silent
 from axletree.check.host.gpu import RocmRoot
 from axletree.check.rules.host.sample import DISCRETE, FOR_ROCM, INTEGRATED, ROCM, WITH_ROCM, having, on
 
@@ -29,7 +29,7 @@ def _missing(facts: Examined) -> Iterator[Found]:
     if facts.wish.rocm is not None and roots is not None and not any(each.hipcc != "none" for each in roots):
         there = "the installed parts do not include hipcc" if roots else "ROCm is not installed"
         message = f"compiling GPU code requires ROCm {facts.wish.rocm}, but {there}"
-        yield Found(where="ROCm", message=message)
+        yield Found("ROCm", message)
 
 
 def _another(facts: Examined) -> Iterator[Found]:
@@ -38,7 +38,7 @@ def _another(facts: Examined) -> Iterator[Found]:
         return
     others = [each for each in facts.host.rocm.roots or () if numbers(each.version or "")[:2] == numbers(wanted)[:2]]
     fix = f"$ export ROCM_PATH={others[0].root} PATH={others[0].root}/bin:$PATH" if others else None
-    yield Found(where=root.root, message=f"builds use ROCm {root.version}, but ROCm {wanted} is required", fix=fix)
+    yield Found(root.root, f"builds use ROCm {root.version}, but ROCm {wanted} is required", fix=fix)
 
 
 def _mixed(facts: Examined) -> Iterator[Found]:
@@ -51,8 +51,8 @@ def _mixed(facts: Examined) -> Iterator[Found]:
         evidence = tuple(f"{each.root} ({', '.join(each.found_by)}): {each.version}" for each in named.values())
         message = "variables, PATH and folders point to different ROCm releases"
         yield Found(
-            where=first.root,
-            message=message,
+            first.root,
+            message,
             evidence=evidence,
             fix=f"$ export ROCM_PATH={first.root} HIP_PATH={first.root} PATH={first.root}/bin:$PATH",
         )
@@ -66,10 +66,7 @@ def _integrated_first(facts: Examined) -> Iterator[Found]:
     message = f"device 0 is {gpus[0].gfx}, the processor's integrated GPU, and the other GPUs come after it"
     fix = f"$ export HIP_VISIBLE_DEVICES={','.join(map(str, discrete))}"
     yield Found(
-        where=gpus[0].gfx or "GPU 0",
-        message=message,
-        evidence=tuple(f"{n}: {gpu.gfx}" for n, gpu in enumerate(gpus)),
-        fix=fix,
+        gpus[0].gfx or "GPU 0", message, evidence=tuple(f"{n}: {gpu.gfx}" for n, gpu in enumerate(gpus)), fix=fix
     )
 
 
@@ -77,19 +74,26 @@ def _override(facts: Examined) -> Iterator[Found]:
     value = facts.host.variable(_OVERRIDE)
     if not value:
         return
-    pretended = "gfx" + "".join(f"{int(part):x}" if part.isdigit() else part for part in value.split("."))
+    pretended = _target(value)
     gpus = [gpu.gfx for gpu in facts.host.rocm.gpus or () if gpu.gfx]
     if pretended in gpus:
         message = (
-            f"{_OVERRIDE}={value} selects {pretended}, which this machine has: it has no effect on that GPU and is "
-            "wrong for every other"
+            f"{_OVERRIDE}={value} selects {pretended}, which this machine has: the variable has no effect on that "
+            f"GPU and "
+            "is wrong for all others"
         )
     else:
         message = (
             f"{_OVERRIDE}={value} makes {', '.join(gpus) or 'every GPU'} identify as {pretended}: programs run code "
             "for a different GPU and may crash"
         )
-    yield Found(where=_OVERRIDE, message=message)
+    yield Found(_OVERRIDE, message)
+
+
+def _target(version: str) -> str:
+    """``10.3.0`` -> ``gfx1030``, ``9.0.10`` -> ``gfx90a``: only minor version and stepping are hexadecimal."""
+    major, *rest = version.strip().split(".")
+    return f"gfx{major}" + "".join(f"{int(part):x}" if part.isdecimal() else part for part in rest)
 
 
 def _closed(facts: Examined) -> Iterator[Found]:
@@ -99,7 +103,7 @@ def _closed(facts: Examined) -> Iterator[Found]:
         *(node for node, may in (rocm.render_nodes or {}).items() if not may),
     ]
     if closed and rocm.gpus:
-        yield Found(where=closed[0], message=f"this user is not allowed to open {', '.join(closed)}")
+        yield Found(closed[0], f"this user is not allowed to open {', '.join(closed)}")
 
 
 def _container(facts: Examined) -> Iterator[Found]:
@@ -111,16 +115,14 @@ def _container(facts: Examined) -> Iterator[Found]:
         and not rocm.render_nodes
         and not system.wsl
     ):
-        yield Found(
-            where="/dev/kfd", message="the host has AMD GPUs, but this container has neither /dev/kfd nor /dev/dri"
-        )
+        yield Found("/dev/kfd", "the host has AMD GPUs, but this container has neither /dev/kfd nor /dev/dri")
 
 
 def _wsl(facts: Examined) -> Iterator[Found]:
     rocm = facts.host.rocm
     if facts.host.system.wsl and (facts.wish.rocm or rocm.roots) and rocm.kfd is None:
-        more = "" if rocm.dxg else "; /dev/dxg is missing too, so no GPU reaches it"
-        yield Found(where="WSL", message=f"WSL has no /dev/kfd, so programs access AMD GPUs through /dev/dxg{more}")
+        more = "" if rocm.dxg else "; /dev/dxg is missing too, so no GPU is available"
+        yield Found("WSL", f"WSL has no /dev/kfd, so programs access AMD GPUs through /dev/dxg{more}")
 
 
 def _uncovered(facts: Examined) -> Iterator[Found]:
@@ -136,7 +138,7 @@ def _uncovered(facts: Examined) -> Iterator[Found]:
             message = (
                 f"this machine has a {gpu.gfx} GPU, but the build compiles code only for {', '.join(sorted(archs))}"
             )
-            yield Found(where=gpu.gfx, message=message, fix=f"add {gpu.gfx} to PYTORCH_ROCM_ARCH")
+            yield Found(gpu.gfx, message, fix=f"add {gpu.gfx} to PYTORCH_ROCM_ARCH")
 
 
 def _generic(arch: str, gfx: str) -> bool:
@@ -147,15 +149,13 @@ def _generic(arch: str, gfx: str) -> bool:
 def _no_device_code(facts: Examined) -> Iterator[Found]:
     root = _root(facts)
     if facts.wish.rocm and root is not None and root.device_libraries == ():
-        yield Found(
-            where=root.root, message=("its device libraries (ocml.bc) are missing, so hipcc cannot compile GPU code")
-        )
+        yield Found(root.root, "the device libraries (ocml.bc) are missing, so hipcc cannot compile GPU code")
 
 
 def _incomplete(facts: Examined) -> Iterator[Found]:
     root = _root(facts)
     if facts.wish.rocm and root is not None and root.missing:
-        yield Found(where=root.root, message=f"ROCm lacks {', '.join(root.missing)}, which PyTorch needs")
+        yield Found(root.root, f"ROCm lacks {', '.join(root.missing)}, which PyTorch needs")
 
 
 def _roots(*roots: RocmRoot) -> dict[str, object]:
@@ -175,8 +175,8 @@ ROCM_RULES: tuple[Rule[Examined], ...] = (
         fix="install ROCm, or set its location: export ROCM_PATH=...",
         check=_missing,
         cases=lambda: (
-            Case(title="none", facts=on(wish=FOR_ROCM), fires=True),
-            Case(title="ROCm 7.1", facts=on(WITH_ROCM, FOR_ROCM), fires=False),
+            fires("none", on(wish=FOR_ROCM)),
+            silent("ROCm 7.1", on(WITH_ROCM, FOR_ROCM)),
         ),
     ),
     Rule(
@@ -188,8 +188,8 @@ ROCM_RULES: tuple[Rule[Examined], ...] = (
         fix="install the requested release, and point ROCM_PATH and PATH to it",
         check=_another,
         cases=lambda: (
-            Case(title="ROCm 6.0 for rocm7.1", facts=on(WITH_ROCM, FOR_ROCM, rocm=_roots(_OLD, _FIRST)), fires=True),
-            Case(title="ROCm 7.1 for rocm7.1", facts=on(WITH_ROCM, FOR_ROCM), fires=False),
+            fires("ROCm 6.0 for rocm7.1", on(WITH_ROCM, FOR_ROCM, rocm=_roots(_OLD, _FIRST))),
+            silent("ROCm 7.1 for rocm7.1", on(WITH_ROCM, FOR_ROCM)),
         ),
     ),
     Rule(
@@ -197,19 +197,13 @@ ROCM_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="Several ROCm releases are in use at the same time",
         references=("ROCm/TheRock#1119", "pytorch/pytorch: cmake/public/LoadHIP.cmake"),
-        why=(
-            "hipcc uses one release and CMake's packages use another, so headers from one are combined with "
-            "libraries from the other."
-        ),
+        why="hipcc uses one release and CMake's packages use another, so headers from one are combined with "
+        "libraries from the other.",
         fix="point all variables to the same release",
         check=_mixed,
         cases=lambda: (
-            Case(
-                title="ROCM_PATH with ROCm 6.0, /opt/rocm with ROCm 7.1",
-                facts=on(WITH_ROCM, rocm=_roots(_OLD, _FIRST)),
-                fires=True,
-            ),
-            Case(title="one", facts=on(WITH_ROCM), fires=False),
+            fires("ROCM_PATH with ROCm 6.0, /opt/rocm with ROCm 7.1", on(WITH_ROCM, rocm=_roots(_OLD, _FIRST))),
+            silent("one", on(WITH_ROCM)),
         ),
     ),
     Rule(
@@ -221,25 +215,16 @@ ROCM_RULES: tuple[Rule[Examined], ...] = (
         fix="hide the integrated GPU with HIP_VISIBLE_DEVICES",
         check=_integrated_first,
         cases=lambda: (
-            Case(
-                title="an integrated GPU, then a graphics card",
-                facts=on(WITH_ROCM, rocm={"gpus": (INTEGRATED, DISCRETE)}),
-                fires=True,
-            ),
-            Case(
-                title="a graphics card, then an integrated GPU",
-                facts=on(WITH_ROCM, rocm={"gpus": (DISCRETE, INTEGRATED)}),
-                fires=False,
-            ),
-            Case(
-                title="an integrated GPU that is already hidden",
-                facts=having(
+            fires("an integrated GPU, then a graphics card", on(WITH_ROCM, rocm={"gpus": (INTEGRATED, DISCRETE)})),
+            silent("a graphics card, then an integrated GPU", on(WITH_ROCM, rocm={"gpus": (DISCRETE, INTEGRATED)})),
+            silent(
+                "an integrated GPU that is already hidden",
+                having(
                     ("HIP_VISIBLE_DEVICES", "1"),
                     host=msgspec.structs.replace(
                         WITH_ROCM, rocm=msgspec.structs.replace(ROCM, gpus=(INTEGRATED, DISCRETE))
                     ),
                 ),
-                fires=False,
             ),
         ),
     ),
@@ -250,11 +235,11 @@ ROCM_RULES: tuple[Rule[Examined], ...] = (
         references=("ROCm, environment variables, HSA_OVERRIDE_GFX_VERSION",),
         why="The variable makes every GPU identify as a different kind. It lets an unsupported GPU run, but breaks "
         "code built for the correct GPU.",
-        fix="$ unset HSA_OVERRIDE_GFX_VERSION\nand build for the GPU itself, by PYTORCH_ROCM_ARCH",
+        fix="$ unset HSA_OVERRIDE_GFX_VERSION\nthen set PYTORCH_ROCM_ARCH to the architecture of the actual GPU",
         check=_override,
         cases=lambda: (
-            Case(title="10.3.0 on a gfx1100 GPU", facts=having((_OVERRIDE, "10.3.0"), host=WITH_ROCM), fires=True),
-            Case(title="variable not set", facts=on(WITH_ROCM), fires=False),
+            fires("10.3.0 on a gfx1100 GPU", having((_OVERRIDE, "10.3.0"), host=WITH_ROCM)),
+            silent("variable not set", on(WITH_ROCM)),
         ),
     ),
     Rule(
@@ -263,11 +248,11 @@ ROCM_RULES: tuple[Rule[Examined], ...] = (
         title="The GPU's device files cannot be opened",
         references=('ROCm, installation prerequisites, "Group permissions"',),
         why="HIP reports that there is no GPU although one is present.",
-        fix="$ sudo usermod -aG render,video $USER\nand log in again",
+        fix="$ sudo usermod -aG render,video $USER\nthen log in again",
         check=_closed,
         cases=lambda: (
-            Case(title="a user outside the render group", facts=on(WITH_ROCM, rocm={"kfd": False}), fires=True),
-            Case(title="open", facts=on(WITH_ROCM), fires=False),
+            fires("a user outside the render group", on(WITH_ROCM, rocm={"kfd": False})),
+            silent("open", on(WITH_ROCM)),
         ),
     ),
     Rule(
@@ -279,16 +264,8 @@ ROCM_RULES: tuple[Rule[Examined], ...] = (
         fix="$ docker run --device /dev/kfd --device /dev/dri --group-add video --group-add render ...",
         check=_container,
         cases=lambda: (
-            Case(
-                title="docker",
-                facts=on(WITH_ROCM, system={"container": "docker"}, rocm={"kfd": None, "render_nodes": {}}),
-                fires=True,
-            ),
-            Case(
-                title="a Docker container with devices",
-                facts=on(WITH_ROCM, system={"container": "docker"}),
-                fires=False,
-            ),
+            fires("docker", on(WITH_ROCM, system={"container": "docker"}, rocm={"kfd": None, "render_nodes": {}})),
+            silent("a Docker container with devices", on(WITH_ROCM, system={"container": "docker"})),
         ),
     ),
     Rule(
@@ -296,17 +273,15 @@ ROCM_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="ROCm runs in WSL",
         references=('ROCm, "Use ROCm on Radeon GPUs: WSL"',),
-        why="The WSL kernel has no KFD: programs that look for GPUs through it find none, and only ROCm for WSL works.",
-        fix="install ROCm for WSL (librocdxg, or the hsa-runtime package for WSL), and set the architectures for "
-        "the build",
+        why="The WSL kernel has no KFD, so programs that look for GPUs through it find none; only ROCm for WSL works.",
+        fix=(
+            "install ROCm for WSL (librocdxg, or the hsa-runtime package for WSL), then set PYTORCH_ROCM_ARCH "
+            "to your GPU's architecture"
+        ),
         check=_wsl,
         cases=lambda: (
-            Case(
-                title="WSL 2",
-                facts=on(WITH_ROCM, system={"wsl": 2}, rocm={"kfd": None, "dxg": True, "gpus": ()}),
-                fires=True,
-            ),
-            Case(title="Linux", facts=on(WITH_ROCM), fires=False),
+            fires("WSL 2", on(WITH_ROCM, system={"wsl": 2}, rocm={"kfd": None, "dxg": True, "gpus": ()})),
+            silent("Linux", on(WITH_ROCM)),
         ),
     ),
     Rule(
@@ -318,12 +293,10 @@ ROCM_RULES: tuple[Rule[Examined], ...] = (
         fix="add the GPU's architecture to PYTORCH_ROCM_ARCH",
         check=_uncovered,
         cases=lambda: (
-            Case(
-                title="a gfx1201",
-                facts=on(WITH_ROCM, FOR_ROCM, rocm={"gpus": (msgspec.structs.replace(DISCRETE, gfx="gfx1201"),)}),
-                fires=True,
+            fires(
+                "a gfx1201", on(WITH_ROCM, FOR_ROCM, rocm={"gpus": (msgspec.structs.replace(DISCRETE, gfx="gfx1201"),)})
             ),
-            Case(title="a gfx1100", facts=on(WITH_ROCM, FOR_ROCM), fires=False),
+            silent("a gfx1100", on(WITH_ROCM, FOR_ROCM)),
         ),
     ),
     Rule(
@@ -335,19 +308,14 @@ ROCM_RULES: tuple[Rule[Examined], ...] = (
         fix="$ apt-get install rocm-device-libs",
         check=_no_device_code,
         cases=lambda: (
-            Case(
-                title="none",
-                facts=on(WITH_ROCM, FOR_ROCM, rocm=_roots(msgspec.structs.replace(_FIRST, device_libraries=()))),
-                fires=True,
-            ),
-            Case(
-                title="there",
-                facts=on(
+            fires("none", on(WITH_ROCM, FOR_ROCM, rocm=_roots(msgspec.structs.replace(_FIRST, device_libraries=())))),
+            silent(
+                "there",
+                on(
                     WITH_ROCM,
                     FOR_ROCM,
                     rocm=_roots(msgspec.structs.replace(_FIRST, device_libraries=("/opt/rocm/amdgcn/bitcode",))),
                 ),
-                fires=False,
             ),
         ),
     ),
@@ -357,15 +325,13 @@ ROCM_RULES: tuple[Rule[Examined], ...] = (
         title="ROCm parts that PyTorch needs are missing",
         references=("pytorch/pytorch: cmake/public/LoadHIP.cmake",),
         why="Configuration stops at the first missing package.",
-        fix="install the -dev packages for these parts",
+        fix="install the -dev packages of these libraries",
         check=_incomplete,
         cases=lambda: (
-            Case(
-                title="no MIOpen",
-                facts=on(WITH_ROCM, FOR_ROCM, rocm=_roots(msgspec.structs.replace(_FIRST, missing=("miopen",)))),
-                fires=True,
+            fires(
+                "no MIOpen", on(WITH_ROCM, FOR_ROCM, rocm=_roots(msgspec.structs.replace(_FIRST, missing=("miopen",))))
             ),
-            Case(title="a complete installation", facts=on(WITH_ROCM, FOR_ROCM), fires=False),
+            silent("a complete installation", on(WITH_ROCM, FOR_ROCM)),
         ),
     ),
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.backends.bounds import numbers
-from axletree.check.engine import Case, Found, Rule
+from axletree.check.engine import Found, Rule, fires, silent
 from axletree.check.host.system import Cgroup
 from axletree.check.rules.host.sample import HEALTHY, having, on
 
@@ -29,28 +29,26 @@ def _charset(facts: Examined) -> Iterator[Found]:
     if system.charmap is not None and system.charmap.upper().replace("-", "") != "UTF8":
         name = system.utf8_locale if system.utf8_locale not in (None, "none") else "C.UTF-8"
         message = f"programs interpret text as {system.charmap} (locale {system.locale or 'C'})"
-        yield Found(where="locale", message=message, fix=f"$ export LC_ALL={name}")
+        yield Found("locale", message, fix=f"$ export LC_ALL={name}")
 
 
 def _clock(facts: Examined) -> Iterator[Found]:
     skew = facts.host.system.clock_skew
     if skew is not None and abs(skew) > _SKEW:
         yield Found(
-            where="clock",
-            message=(
-                f"the timestamp of a new file is {abs(skew):.1f} s {'ahead of' if skew > 0 else 'behind'} the clock"
-            ),
+            "clock",
+            f"the timestamp of a new file is {abs(skew):.1f} s {'ahead of' if skew > 0 else 'behind'} the clock",
         )
 
 
 def _glibc(facts: Examined) -> Iterator[Found]:
     system = facts.host.system
     if system.libc == "musl":
-        yield Found(where="libc", message="the C library is musl, but PyTorch and NVIDIA provide no wheels for musl")
+        yield Found("libc", "the C library is musl, but PyTorch and NVIDIA provide no wheels for musl")
     elif system.libc == "glibc" and system.libc_version and numbers(system.libc_version) < numbers(_GLIBC):
         yield Found(
-            where="libc",
-            message=(
+            "libc",
+            (
                 f"glibc {system.libc_version} is too old: PyTorch wheels since 2.6, and many others, need "
                 f"{_GLIBC} or later"
             ),
@@ -59,7 +57,7 @@ def _glibc(facts: Examined) -> Iterator[Found]:
 
 def _confined(facts: Examined) -> Iterator[Found]:
     if facts.host.system.namespaces is False:
-        yield Found(where="namespaces", message="this process is not allowed to create user and PID namespaces")
+        yield Found("namespaces", "this process is not allowed to create user and PID namespaces")
 
 
 def _memory_rule(facts: Examined) -> Iterator[Found]:
@@ -67,34 +65,31 @@ def _memory_rule(facts: Examined) -> Iterator[Found]:
     if cgroup is not None and cgroup.may_limit_memory is False:
         why = cgroup.sources.get("may_limit_memory", "")
         yield Found(
-            where="cgroup",
-            message="this process is not allowed to limit the memory of other processes",
+            "cgroup",
+            "this process is not allowed to limit the memory of other processes",
             evidence=(why,) if why else (),
         )
 
 
 def _wsl1(facts: Examined) -> Iterator[Found]:
     if facts.host.system.wsl == 1:
-        yield Found(where="WSL", message="this is WSL 1, which has no GPU access, no namespaces and slow disks")
+        yield Found("WSL", "this is WSL 1, which has no GPU access, no namespaces and slow disks")
 
 
 def _git(facts: Examined) -> Iterator[Found]:
     git = facts.host.git
     if facts.wish.git and git.path == "none":
-        yield Found(where="PATH", message="git is missing, but it is needed to fetch the source")
+        yield Found("PATH", "git is missing, but it is needed to fetch the source")
     elif facts.wish.git and git.version and numbers(git.version) < _OLD_GIT:
-        yield Found(
-            where=git.path or "git",
-            message=f"git {git.version} supports neither parallel nor shallow clones of submodules",
-        )
+        yield Found(git.path or "git", f"git {git.version} supports neither parallel nor shallow clones of submodules")
 
 
 def _git_config(facts: Examined) -> Iterator[Found]:
     config = facts.host.git.config or {}
     if config.get("core.autocrlf", "").lower() == "true":
         yield Found(
-            where="core.autocrlf",
-            message="git converts line endings to CRLF, which breaks shell scripts and patches in a checkout",
+            "core.autocrlf",
+            "git converts line endings to CRLF, which breaks shell scripts and patches in a checkout",
             fix="$ git config --global core.autocrlf input",
         )
 
@@ -103,14 +98,12 @@ def _flags(facts: Examined) -> Iterator[Found]:
     for name in _COMPILE:
         value = facts.host.variable(name) or ""
         if "-march=native" in value or "-mcpu=native" in value:
-            yield Found(
-                where=name, message=f"{name} contains {value!r}: built code runs only on this processor and newer ones"
-            )
+            yield Found(name, f"{name} contains {value!r}, so built code runs only on this processor and newer ones")
         elif "-std=" in value:
             yield Found(
-                where=name,
-                message=(
-                    f"{name} contains {value!r}: it sets the same language standard for every file, overriding "
+                name,
+                (
+                    f"{name} contains {value!r}, which sets the same language standard for every file and overrides "
                     "the project's choice"
                 ),
             )
@@ -122,8 +115,7 @@ def _search(facts: Examined) -> Iterator[Found]:
         if value and any(not folder.endswith("/stubs") for folder in value.split(":")):  # CUDA's images name that one
             empty = ", and an empty entry means the current folder" if "" in value.split(":") else ""
             yield Found(
-                where=name,
-                message=f"{name}={value} adds folders ahead of the compiler's own search path in every build{empty}",
+                name, f"{name}={value} adds folders ahead of the compiler's own search path in every build{empty}"
             )
 
 
@@ -132,8 +124,8 @@ def _python_variables(facts: Examined) -> Iterator[Found]:
         value = facts.host.variable(name)
         if value:
             yield Found(
-                where=name,
-                message=f"{name}={value} affects every Python that a build starts, regardless of its version",
+                name,
+                f"{name}={value} affects every Python that a build starts, regardless of its version",
                 fix=f"$ unset {name}",
             )
 
@@ -151,8 +143,8 @@ SYSTEM_RULES: tuple[Rule[Examined], ...] = (
         fix="set a UTF-8 locale",
         check=_charset,
         cases=lambda: (
-            Case(title="LC_ALL=C", facts=on(system={"charmap": "ANSI_X3.4-1968", "locale": "C"}), fires=True),
-            Case(title="C.UTF-8", facts=on(), fires=False),
+            fires("LC_ALL=C", on(system={"charmap": "ANSI_X3.4-1968", "locale": "C"})),
+            silent("C.UTF-8", on()),
         ),
     ),
     Rule(
@@ -164,8 +156,8 @@ SYSTEM_RULES: tuple[Rule[Examined], ...] = (
         fix="synchronize the clocks of this machine and the file server with NTP",
         check=_clock,
         cases=lambda: (
-            Case(title="90 s ahead", facts=on(system={"clock_skew": 90.0}), fires=True),
-            Case(title="together", facts=on(), fires=False),
+            fires("90 s ahead", on(system={"clock_skew": 90.0})),
+            silent("together", on()),
         ),
     ),
     Rule(
@@ -174,12 +166,12 @@ SYSTEM_RULES: tuple[Rule[Examined], ...] = (
         title="Published wheels do not support this C library",
         references=("pytorch/pytorch#123649", "PEP 600"),
         why="pip finds no matching wheel and tries to build every package from source.",
-        fix="build in a container with a newer distribution, or with one that uses glibc",
+        fix="build in a container whose distribution uses glibc 2.28 or later, such as quay.io/pypa/manylinux_2_28",
         check=_glibc,
         cases=lambda: (
-            Case(title="CentOS 7", facts=on(system={"libc_version": "2.17"}), fires=True),
-            Case(title="Alpine", facts=on(system={"libc": "musl", "libc_version": "1.2.5"}), fires=True),
-            Case(title="2.39", facts=on(), fires=False),
+            fires("CentOS 7", on(system={"libc_version": "2.17"})),
+            fires("Alpine", on(system={"libc": "musl", "libc_version": "1.2.5"})),
+            silent("2.39", on()),
         ),
     ),
     Rule(
@@ -192,8 +184,8 @@ SYSTEM_RULES: tuple[Rule[Examined], ...] = (
         "`kernel.unprivileged_userns_clone=1` or `kernel.apparmor_restrict_unprivileged_userns=0` with sysctl",
         check=_confined,
         cases=lambda: (
-            Case(title="refused", facts=on(system={"namespaces": False}), fires=True),
-            Case(title="allowed", facts=on(), fires=False),
+            fires("refused", on(system={"namespaces": False})),
+            silent("allowed", on()),
         ),
     ),
     Rule(
@@ -201,32 +193,31 @@ SYSTEM_RULES: tuple[Rule[Examined], ...] = (
         severity="info",
         title="A stage's memory cannot be limited",
         references=('Linux, admin-guide/cgroup-v2, "Delegation"',),
-        why=(
-            "A compilation that uses too much memory can cause other processes to be killed. The number of "
-            "parallel jobs still depends on available memory."
+        why="A compilation that uses too much memory can cause other processes to be killed. The number of "
+        "parallel jobs still depends on available memory.",
+        fix=(
+            "delegate a control group to this user (systemd: Delegate=yes), or make /sys/fs/cgroup writable in "
+            "the container"
         ),
-        fix="delegate a control group to this user, or make /sys/fs/cgroup writable in the container",
         check=_memory_rule,
         cases=lambda: (
-            Case(
-                title="a read-only /sys",
-                facts=on(memory={"cgroup": Cgroup(version="2", may_create=False, may_limit_memory=False)}),
-                fires=True,
+            fires(
+                "a read-only /sys", on(memory={"cgroup": Cgroup(version="2", may_create=False, may_limit_memory=False)})
             ),
-            Case(title="delegated", facts=on(), fires=False),
+            silent("delegated", on()),
         ),
     ),
     Rule(
         id="host/wsl-1",
         severity="warning",
-        title="WSL 1",
+        title="This machine runs WSL 1",
         references=('Microsoft, "Comparing WSL versions"',),
         why="GPU code compiles in WSL 1 but cannot run there.",
         fix="in Windows:\n$ wsl --set-version DISTRIBUTION 2",
         check=_wsl1,
         cases=lambda: (
-            Case(title="WSL 1", facts=on(system={"wsl": 1}), fires=True),
-            Case(title="WSL 2", facts=on(system={"wsl": 2}), fires=False),
+            fires("WSL 1", on(system={"wsl": 1})),
+            silent("WSL 2", on(system={"wsl": 2})),
         ),
     ),
     Rule(
@@ -238,9 +229,9 @@ SYSTEM_RULES: tuple[Rule[Examined], ...] = (
         fix="$ apt-get install git",
         check=_git,
         cases=lambda: (
-            Case(title="none", facts=on(wish=_FOR_GIT, git={"path": "none", "version": None}), fires=True),
-            Case(title="git 2.43", facts=on(wish=_FOR_GIT), fires=False),
-            Case(title="a build that does not need git", facts=on(git={"path": "none"}), fires=False),
+            fires("none", on(wish=_FOR_GIT, git={"path": "none", "version": None})),
+            silent("git 2.43", on(wish=_FOR_GIT)),
+            silent("a build that does not need git", on(git={"path": "none"})),
         ),
     ),
     Rule(
@@ -252,8 +243,8 @@ SYSTEM_RULES: tuple[Rule[Examined], ...] = (
         fix="$ git config --global core.autocrlf input",
         check=_git_config,
         cases=lambda: (
-            Case(title="true", facts=on(git={"config": {"core.autocrlf": "true"}}), fires=True),
-            Case(title="input", facts=on(git={"config": {"core.autocrlf": "input"}}), fires=False),
+            fires("true", on(git={"config": {"core.autocrlf": "true"}})),
+            silent("input", on(git={"config": {"core.autocrlf": "input"}})),
         ),
     ),
     Rule(
@@ -263,11 +254,11 @@ SYSTEM_RULES: tuple[Rule[Examined], ...] = (
         references=("GCC manual, x86 options, -march=native",),
         why="The flags are not in any project file, so nobody else gets the same result. Axletree's stages receive "
         "only the variables that a recipe names.",
-        fix="set the variable in the recipe, or unset it",
+        fix="unset the variable; if the build needs these flags, set them in the recipe's env",
         check=_flags,
         cases=lambda: (
-            Case(title="-march=native", facts=having(("CXXFLAGS", "-O2 -march=native")), fires=True),
-            Case(title="-O2", facts=having(("CXXFLAGS", "-O2")), fires=False),
+            fires("-march=native", having(("CXXFLAGS", "-O2 -march=native"))),
+            silent("-O2", having(("CXXFLAGS", "-O2"))),
         ),
     ),
     Rule(
@@ -277,11 +268,11 @@ SYSTEM_RULES: tuple[Rule[Examined], ...] = (
         references=('GCC manual, "Environment Variables Affecting GCC"',),
         why="Headers and libraries from a different installation take precedence over those that the project found "
         "during configuration.",
-        fix="unset the variable, and pass the folders only to the project that needs them (CMAKE_PREFIX_PATH)",
+        fix="unset the variable, and set CMAKE_PREFIX_PATH only for the project that needs these folders",
         check=_search,
         cases=lambda: (
-            Case(title="CPATH", facts=having(("CPATH", "/opt/other/include:")), fires=True),
-            Case(title="none", facts=on(HEALTHY), fires=False),
+            fires("CPATH", having(("CPATH", "/opt/other/include:"))),
+            silent("none", on(HEALTHY)),
         ),
     ),
     Rule(
@@ -289,15 +280,13 @@ SYSTEM_RULES: tuple[Rule[Examined], ...] = (
         severity="warning",
         title="An environment variable adds modules to every Python interpreter",
         references=("Python, command line, PYTHONPATH, PYTHONHOME",),
-        why=(
-            "Isolated build environments are then not isolated: they import modules that belong to a different "
-            "Python version."
-        ),
+        why="Isolated build environments are then not isolated: they import modules that belong to a different "
+        "Python version.",
         fix="unset the variable",
         check=_python_variables,
         cases=lambda: (
-            Case(title="PYTHONPATH", facts=having(("PYTHONPATH", "/opt/lib/python3.9")), fires=True),
-            Case(title="none", facts=on(), fires=False),
+            fires("PYTHONPATH", having(("PYTHONPATH", "/opt/lib/python3.9"))),
+            silent("none", on()),
         ),
     ),
 )

@@ -6,14 +6,14 @@ import re
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
-from axletree.check.engine import Case, Found, Rule, listing
+from axletree.check.engine import Found, Rule, fires, listing, silent, subject
 from axletree.check.rules.wheel.sample import plain_library, sample
 from axletree.core.errors import IntegrityError
 from axletree.package.bundled import is_grafted
 from axletree.package.sbom.read import FOLDER, read_sbom
-from axletree.package.wheel.metadata import create_metadata
+from axletree.package.wheel.metadata import create_metadata, parse_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,9 +55,11 @@ def _sboms(facts: DistFacts) -> list[str]:
 def _no_sbom(facts: DistFacts) -> Iterator[Found]:
     libraries = _libraries(facts)
     if libraries and not _sboms(facts):
-        number = "one library" if len(libraries) == 1 else f"{len(libraries)} libraries"
-        message = f"it contains {number} from other projects but no bill of materials"
-        yield Found(where=facts.wheel.filename, message=message, evidence=tuple(libraries))
+        number = "one library from another project"
+        if len(libraries) > 1:
+            number = f"{len(libraries)} libraries from other projects"
+        message = f"the wheel contains {number} but no bill of materials"
+        yield Found(facts.wheel.filename, message, evidence=tuple(libraries))
 
 
 def _sbom_unreadable(facts: DistFacts) -> Iterator[Found]:
@@ -68,7 +70,7 @@ def _sbom_unreadable(facts: DistFacts) -> Iterator[Found]:
         try:
             read_sbom(data, file=path)
         except IntegrityError as error:
-            yield Found(where=path, message=error.problems[0].message)
+            yield Found(path, error.problems[0].message)
 
 
 def _restricted(facts: DistFacts) -> Iterator[Found]:
@@ -76,9 +78,8 @@ def _restricted(facts: DistFacts) -> Iterator[Found]:
     for terms, owners, pattern in _RESTRICTED:
         files = sorted(path for path in facts.elfs if pattern.match(path.rpartition("/")[2]))
         if files and not project.startswith(owners):
-            number = "one file is" if len(files) == 1 else f"{len(files)} files are"
-            message = f"{number} covered by {terms}"
-            yield Found(where=files[0], message=message, evidence=listing(files))
+            message = f"{subject(files, 'is', 'are')} covered by {terms}"
+            yield Found(files[0], message, evidence=listing(files))
 
 
 def _stated(facts: DistFacts) -> Iterator[tuple[str, Version]]:
@@ -87,27 +88,23 @@ def _stated(facts: DistFacts) -> Iterator[tuple[str, Version]]:
     for path, data in facts.wheel.texts.items():
         package, _, module = path.partition("/")
         found = _STATED.search(data) if module in _MODULES and canonicalize_name(package) == project else None
-        if found is not None:
-            try:
-                yield path, Version(found[2].decode("utf-8", "replace"))
-            except InvalidVersion:
-                continue
+        version = parse_version(found[2].decode("utf-8", "replace")) if found is not None else None
+        if version is not None:
+            yield path, version
 
 
 def _other_version(facts: DistFacts) -> Iterator[Found]:
     declared = _declared(facts)
     for path, version in _stated(facts):
         if declared is not None and not _same_release(version, declared):
-            yield Found(where=path, message=f"it states version {version}, but METADATA states {declared}")
+            yield Found(path, f"this module states version {version}, but METADATA states {declared}")
 
 
 def _hidden_label(facts: DistFacts) -> Iterator[Found]:
     declared = _declared(facts)
     for path, version in _stated(facts):
         if declared is not None and _same_release(version, declared) and version.local != declared.local:
-            yield Found(
-                where=path, message=(f"the installed package reports version {version}, but METADATA states {declared}")
-            )
+            yield Found(path, f"the installed package reports version {version}, but METADATA states {declared}")
 
 
 def _same_release(one: Version, other: Version) -> bool:
@@ -115,10 +112,7 @@ def _same_release(one: Version, other: Version) -> bool:
 
 
 def _declared(facts: DistFacts) -> Version | None:
-    try:
-        return Version(facts.wheel.metadata.version) if facts.wheel.metadata is not None else None
-    except InvalidVersion:
-        return None
+    return parse_version(facts.wheel.metadata.version) if facts.wheel.metadata is not None else None
 
 
 _VENDORED = "demo.libs/libfoo-1a2b3c4d.so.1"
@@ -141,14 +135,14 @@ BUNDLED_RULES: tuple[Rule[DistFacts], ...] = (
         severity="warning",
         title="The package states a different version than its metadata",
         why="Programs that check the package's version make decisions based on the wrong release.",
-        fix="generate both versions from one source, such as the repository's tag",
+        fix="set both versions from one source, such as the repository's tag (setuptools_scm)",
         check=_other_version,
         cases=lambda: (
-            Case(title="0.9 in version.py, 1.0 in METADATA", facts=_states("0.9"), fires=True),
-            Case(title="1.0.dev0 in version.py", facts=_states("1.0.dev0"), fires=True),
-            Case(title="the same version, spelled differently", facts=_states("1.0.0"), fires=False),
-            Case(title="the same version with a local label", facts=_states("1.0+cu130"), fires=False),
-            Case(title="a computed version", facts=_states("{}.{}"), fires=False),
+            fires("0.9 in version.py, 1.0 in METADATA", _states("0.9")),
+            fires("1.0.dev0 in version.py", _states("1.0.dev0")),
+            silent("the same version, spelled differently", _states("1.0.0")),
+            silent("the same version with a local label", _states("1.0+cu130")),
+            silent("a computed version", _states("{}.{}")),
         ),
     ),
     Rule(
@@ -157,43 +151,42 @@ BUNDLED_RULES: tuple[Rule[DistFacts], ...] = (
         title="The package states a local version label that its metadata lacks",
         why="Installers and lock files treat builds for different GPUs as one version; only the package itself "
         "distinguishes them.",
-        fix="add the label to METADATA as well, unless the package index serves only one build",
+        fix="add the label to the version in METADATA, unless the package index serves only one build",
         check=_hidden_label,
         cases=lambda: (
-            Case(title="1.0+cu130 in version.py, 1.0 in METADATA", facts=_states("1.0+cu130"), fires=True),
-            Case(title="the label in both places", facts=_states("1.0+cu130", metadata="1.0+cu130"), fires=False),
-            Case(title="no label", facts=_states("1.0"), fires=False),
+            fires("1.0+cu130 in version.py, 1.0 in METADATA", _states("1.0+cu130")),
+            silent("the label in both places", _states("1.0+cu130", metadata="1.0+cu130")),
+            silent("no label", _states("1.0")),
         ),
     ),
     Rule(
         id="dist/sbom-missing",
         severity="info",
         title="The wheel contains third-party libraries but no bill of materials",
-        why="A scanner cannot tell that the wheel contains a vulnerable version of a library (PEP 770).",
+        why="A scanner cannot tell whether the wheel contains a vulnerable version of a library (PEP 770).",
         fix="run `axletree repair`, which writes a bill of materials to `.dist-info/sboms` from evidence in the wheel",
         check=_no_sbom,
         cases=lambda: (
-            Case(title="a grafted library", facts=sample(elfs={_VENDORED: plain_library()}), fires=True),
-            Case(
-                title="a grafted library with a CycloneDX file",
-                facts=_with_sbom(b'{"bomFormat": "CycloneDX", "specVersion": "1.6"}'),
-                fires=False,
+            fires("a grafted library", sample(elfs={_VENDORED: plain_library()})),
+            silent(
+                "a grafted library with a CycloneDX file",
+                _with_sbom(b'{"bomFormat": "CycloneDX", "specVersion": "1.6"}'),
             ),
-            Case(title="only the project's own files", facts=sample(), fires=False),
+            silent("only the project's own files", sample()),
         ),
     ),
     Rule(
         id="dist/sbom-unreadable",
         severity="warning",
         title="A bill of materials is not valid",
-        why="Scanners skip it and treat the wheel as if it had no bill of materials.",
+        why="Scanners skip the file and treat the wheel as if it had no bill of materials.",
         fix="write the bill of materials in CycloneDX or SPDX format",
         check=_sbom_unreadable,
         cases=lambda: (
-            Case(title="truncated JSON", facts=_with_sbom(b'{"bomFormat": "Cyclo'), fires=True),
-            Case(title="JSON in a different format", facts=_with_sbom(b'{"name": "demo"}'), fires=True),
-            Case(title="CycloneDX", facts=_with_sbom(b'{"bomFormat": "CycloneDX"}'), fires=False),
-            Case(title="SPDX", facts=_with_sbom(b'{"spdxVersion": "SPDX-2.3", "packages": []}'), fires=False),
+            fires("truncated JSON", _with_sbom(b'{"bomFormat": "Cyclo')),
+            fires("JSON in a different format", _with_sbom(b'{"name": "demo"}')),
+            silent("CycloneDX", _with_sbom(b'{"bomFormat": "CycloneDX"}')),
+            silent("SPDX", _with_sbom(b'{"spdxVersion": "SPDX-2.3", "packages": []}')),
         ),
     ),
     Rule(
@@ -201,23 +194,24 @@ BUNDLED_RULES: tuple[Rule[DistFacts], ...] = (
         severity="info",
         title="The wheel contains files that may not be redistributed freely",
         why="Anyone who publishes the wheel redistributes these files and is bound by their license terms.",
-        fix="require the owner's own distribution instead, or check the terms and include their texts in the wheel",
+        fix=(
+            "require the vendor's own distribution instead; to ship the file, follow the license terms and "
+            "include their text in the wheel"
+        ),
         check=_restricted,
         cases=lambda: (
-            Case(
-                title="a CUDA runtime under a hashed name",
-                facts=sample(elfs={"demo.libs/libcudart.faf08d9a.so.13": plain_library()}),
-                fires=True,
+            fires(
+                "a CUDA runtime under a hashed name",
+                sample(elfs={"demo.libs/libcudart.faf08d9a.so.13": plain_library()}),
             ),
-            Case(title="MKL", facts=sample(elfs={"demo/lib/libmkl_core.so.2": plain_library()}), fires=True),
-            Case(title="OpenBLAS", facts=sample(elfs={"demo/lib/libopenblas.so.0": plain_library()}), fires=False),
-            Case(
-                title="NVIDIA's own distribution",
-                facts=sample(
+            fires("MKL", sample(elfs={"demo/lib/libmkl_core.so.2": plain_library()})),
+            silent("OpenBLAS", sample(elfs={"demo/lib/libopenblas.so.0": plain_library()})),
+            silent(
+                "NVIDIA's own distribution",
+                sample(
                     filename="nvidia_demo-1.0-py3-none-manylinux_2_17_x86_64.whl",
                     elfs={"nvidia/lib/libcudart.so.13": plain_library()},
                 ),
-                fires=False,
             ),
         ),
     ),

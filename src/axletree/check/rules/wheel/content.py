@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from axletree.check.engine import Case, Found, Rule, listing
+from axletree.check.engine import Found, Rule, fires, listing, silent, subject
 from axletree.check.rules.wheel.sample import FILENAME, plain_library, sample
 from axletree.core.units import format_bytes
 from axletree.package.wheel.scan import WheelMember
@@ -46,10 +46,11 @@ def _total(sizes: Mapping[str, int], *, least: int, what: str, facts: DistFacts)
     total = sum(sizes.values())
     if sizes and total >= least:
         paths = sorted(sizes, key=lambda path: (-sizes[path], path))
-        number = "one file" if len(paths) == 1 else f"{len(paths)} files"
-        where = paths[0] if len(paths) == 1 else facts.wheel.filename
+        one = len(paths) == 1
+        where = paths[0] if one else facts.wheel.filename
+        number = "this is a file" if one else f"the wheel contains {len(paths)} files"
         evidence = listing([f"{path}: {format_bytes(sizes[path])}" for path in paths])
-        yield Found(where=where, message=f"it contains {number} ({format_bytes(total)}) {what}", evidence=evidence)
+        yield Found(where, f"{number} ({format_bytes(total)}) {what}", evidence=evidence)
 
 
 def _test_programs(facts: DistFacts) -> Iterator[Found]:
@@ -76,13 +77,14 @@ def _bytecode(facts: DistFacts) -> Iterator[Found]:
         if found is not None:
             sizes[member.path] = member.size
             foreign += bool(python and found[1] and found[1] != python[1])
-    what = "of compiled Python code" + (f", {foreign} of them for a different Python version" if foreign else "")
+    others = "" if len(sizes) == 1 else f", {foreign} of them"
+    what = "of compiled Python code" + (f"{others} for a different Python version" if foreign else "")
     yield from _total(sizes, least=0, what=what, facts=facts)
 
 
 def _litter(facts: DistFacts) -> Iterator[Found]:
     sizes = {member.path: member.size for member in facts.wheel.members if _is_litter(member.path)}
-    yield from _total(sizes, least=0, what="left behind by editors, systems or builds", facts=facts)
+    yield from _total(sizes, least=0, what="left behind by editors, operating systems or builds", facts=facts)
 
 
 def _is_litter(path: str) -> bool:
@@ -94,9 +96,9 @@ def _is_litter(path: str) -> bool:
 def _private(facts: DistFacts) -> Iterator[Found]:
     found = sorted(member.path for member in facts.wheel.members if _is_private(member.path))
     if found:
-        number = "it belongs" if len(found) == 1 else f"it and {len(found) - 1} more belong"
-        message = f"{number} to a repository or a home folder and may contain secrets"
-        yield Found(where=found[0], message=message, evidence=listing(found))
+        who = subject(found, "belongs", "belong")
+        message = f"{who} to a repository or a home folder and may contain secrets"
+        yield Found(found[0], message, evidence=listing(found))
 
 
 def _is_private(path: str) -> bool:
@@ -115,8 +117,8 @@ def _copies(facts: DistFacts) -> Iterator[Found]:
     if total >= _NOTABLE:
         largest = sorted(copies.values(), key=lambda copy: -copy[0])
         evidence = tuple(f"{' = '.join(paths)}: {format_bytes(size)}" for size, paths in largest)
-        message = f"{format_bytes(total)} of its content duplicates other files"
-        yield Found(where=facts.wheel.filename, message=message, evidence=evidence)
+        message = f"{format_bytes(total)} of the content duplicates other files"
+        yield Found(facts.wheel.filename, message, evidence=evidence)
 
 
 _PROGRAM = plain_library(interpreter="/lib64/ld-linux-x86-64.so.2")
@@ -140,19 +142,19 @@ CONTENT_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/test-programs",
         severity="warning",
         title="The wheel contains test programs",
-        why="Only the build runs them, but every user downloads them. They often need libraries that users do not "
+        why="Only the build runs these programs, but every user downloads them. They often need libraries that users "
+        "do not "
         "have, which restricts the platform tag of the whole wheel.",
-        fix="install them in a separate component, or exclude them when you pack the wheel",
+        fix="install the test programs in a separate component, or exclude them when you pack the wheel",
         check=_test_programs,
         cases=lambda: (
-            Case(title="bin/test_api", facts=sample(elfs={"demo/bin/test_api": _PROGRAM}), fires=True),
-            Case(title="libgtest.so", facts=sample(elfs={"demo/lib/libgtest.so": plain_library()}), fires=True),
-            Case(title="bin/protoc", facts=sample(elfs={"demo/bin/protoc": _PROGRAM}), fires=False),
-            Case(title="bin/ctest, which is a tool", facts=sample(elfs={"demo/bin/ctest": _PROGRAM}), fires=False),
-            Case(
-                title="an extension module that tests import",
-                facts=sample(elfs={"demo/_umath_tests.cpython-311-x86_64-linux-gnu.so": plain_library()}),
-                fires=False,
+            fires("bin/test_api", sample(elfs={"demo/bin/test_api": _PROGRAM})),
+            fires("libgtest.so", sample(elfs={"demo/lib/libgtest.so": plain_library()})),
+            silent("bin/protoc", sample(elfs={"demo/bin/protoc": _PROGRAM})),
+            silent("bin/ctest, which is a tool", sample(elfs={"demo/bin/ctest": _PROGRAM})),
+            silent(
+                "an extension module that tests import",
+                sample(elfs={"demo/_umath_tests.cpython-311-x86_64-linux-gnu.so": plain_library()}),
             ),
         ),
     ),
@@ -160,72 +162,58 @@ CONTENT_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/link-files",
         severity="info",
         title="The wheel contains static libraries, object files or debug files",
-        why=(
-            "No program reads them at run time. Developers who build against the package may need them, but "
-            "every user downloads them."
-        ),
-        fix="move them to a development package, or exclude them when you pack the wheel",
+        why="No program reads these files at run time. Developers who build against the package may need them, but "
+        "every user downloads them.",
+        fix="move the files to a development package, or exclude them when you pack the wheel",
         check=_link_files,
         cases=lambda: (
-            Case(title="a 1 MB static library", facts=_sample("demo/lib/libdemo.a"), fires=True),
-            Case(title="a program database", facts=_sample("demo/_core.pdb"), fires=True),
-            Case(title="Python files", facts=_sample("demo/a.py", "demo/pda.json"), fires=False),
+            fires("a 1 MB static library", _sample("demo/lib/libdemo.a")),
+            fires("a program database", _sample("demo/_core.pdb")),
+            silent("Python files", _sample("demo/a.py", "demo/pda.json")),
         ),
     ),
     Rule(
         id="dist/bytecode",
         severity="info",
         title="The wheel contains compiled Python files",
-        why=(
-            "Installers compile Python files themselves and replace these. Python never reads files compiled for "
-            "a different version."
-        ),
+        why="Installers compile Python files themselves and replace these. Python never reads files compiled for "
+        "a different version.",
         fix="delete `__pycache__` before you pack the wheel",
         check=_bytecode,
         cases=lambda: (
-            Case(
-                title=("files for the wheel's Python version"),
-                facts=_sample("demo/__pycache__/a.cpython-311.pyc"),
-                fires=True,
-            ),
-            Case(
-                title=("files for a different Python version"),
-                facts=_sample("demo/__pycache__/a.cpython-39.opt-1.pyc"),
-                fires=True,
-            ),
-            Case(title="a module without source code", facts=_sample("demo/secret.pyc"), fires=False),
+            fires("files for the wheel's Python version", _sample("demo/__pycache__/a.cpython-311.pyc")),
+            fires("files for a different Python version", _sample("demo/__pycache__/a.cpython-39.opt-1.pyc")),
+            silent("a module without source code", _sample("demo/secret.pyc")),
         ),
     ),
     Rule(
         id="dist/litter",
         severity="info",
-        title="The wheel contains files left behind by editors, systems or builds",
+        title="The wheel contains files left behind by editors, operating systems or builds",
         why="The files are useless to users and reveal details of the build machine.",
         fix="build from a clean checkout; list package data by pattern instead of including whole folders",
         check=_litter,
         cases=lambda: (
-            Case(title=".DS_Store", facts=_sample("demo/.DS_Store"), fires=True),
-            Case(title="an editor's backup file", facts=_sample("demo/core.py~"), fires=True),
-            Case(title="files left behind by patch", facts=_sample("demo/core.py.orig"), fires=True),
-            Case(title="CMake's cache", facts=_sample("demo/CMakeFiles/x.json"), fires=True),
-            Case(title=".gitignore", facts=_sample("demo/.gitignore"), fires=False),
-            Case(title="JupyterLab's schemas", facts=_sample("demo/schemas/package.json.orig"), fires=False),
+            fires(".DS_Store", _sample("demo/.DS_Store")),
+            fires("an editor's backup file", _sample("demo/core.py~")),
+            fires("files left behind by patch", _sample("demo/core.py.orig")),
+            fires("CMake's cache", _sample("demo/CMakeFiles/x.json")),
+            silent(".gitignore", _sample("demo/.gitignore")),
+            silent("JupyterLab's schemas", _sample("demo/schemas/package.json.orig")),
         ),
     ),
     Rule(
         id="dist/private-files",
         severity="warning",
         title="The wheel contains files that may contain secrets",
-        why=(
-            "A repository's configuration contains addresses and sometimes tokens, and a published wheel cannot "
-            "be recalled."
-        ),
+        why="A repository's configuration contains addresses and sometimes tokens, and a published wheel cannot "
+        "be recalled.",
         fix="remove the files, and replace every secret that they contained",
         check=_private,
         cases=lambda: (
-            Case(title="a git repository", facts=_sample("demo/.git/config", "demo/.git/HEAD"), fires=True),
-            Case(title=".pypirc", facts=_sample("demo/.pypirc"), fires=True),
-            Case(title=".gitignore and certificates", facts=_sample("demo/.gitignore", "demo/cacert.pem"), fires=False),
+            fires("a git repository", _sample("demo/.git/config", "demo/.git/HEAD")),
+            fires(".pypirc", _sample("demo/.pypirc")),
+            silent(".gitignore and certificates", _sample("demo/.gitignore", "demo/cacert.pem")),
         ),
     ),
     Rule(
@@ -233,21 +221,13 @@ CONTENT_RULES: tuple[Rule[DistFacts], ...] = (
         severity="info",
         title="The wheel contains the same content several times",
         why="A wheel cannot contain symbolic links, so each link to a library or program becomes a full copy.",
-        fix="keep only the name that is used (for a library, its SONAME)",
+        fix="keep only the file whose name is used (for a library, its SONAME)",
         check=_copies,
         cases=lambda: (
-            Case(title="a program under two names", facts=_with_copies("a", "a"), fires=True),
-            Case(
-                title=("a large program under two names, without a hash"),
-                facts=_with_copies("", "", crcs=(7, 7)),
-                fires=True,
-            ),
-            Case(title="two different programs of the same size", facts=_with_copies("a", "b"), fires=False),
-            Case(
-                title=("two large programs of the same size, without hashes"),
-                facts=_with_copies("", "", crcs=(7, 8)),
-                fires=False,
-            ),
+            fires("a program under two names", _with_copies("a", "a")),
+            fires("a large program under two names, without a hash", _with_copies("", "", crcs=(7, 7))),
+            silent("two different programs of the same size", _with_copies("a", "b")),
+            silent("two large programs of the same size, without hashes", _with_copies("", "", crcs=(7, 8))),
         ),
     ),
 )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from axletree.check.engine import Case, Found, Rule, listing, subject
-from axletree.check.rules.wheel.sample import CORE, library, plain_library, sample
-from axletree.core.units import format_bytes
+from axletree.check.engine import Found, Rule, fires, listing, silent, subject
+from axletree.check.rules.wheel.sample import library, plain_library, sample
+from axletree.core.units import format_bytes, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +21,7 @@ _EXECUTABLE_BY_DEFAULT = frozenset({"i686", "x86_64"})
 
 def _damaged(facts: DistFacts) -> Iterator[Found]:
     for path, message in facts.scan.damaged_elfs:
-        yield Found(where=path, message=message)
+        yield Found(path, message)
 
 
 def _executable_stack(facts: DistFacts) -> Iterator[Found]:
@@ -29,32 +29,32 @@ def _executable_stack(facts: DistFacts) -> Iterator[Found]:
         if not elf.dynamic or elf.interpreter is not None or elf.architecture is None:
             continue  # a program gets the stack that it asks for when it starts
         if elf.stack == "executable":
-            yield Found(where=path, message="it requests an executable stack")
+            yield Found(path, "this file requests an executable stack")
         elif elf.stack == "unmarked" and elf.architecture in _EXECUTABLE_BY_DEFAULT:
             yield Found(
-                where=path,
-                message=("it does not declare which stack it needs, so it counts as requesting an executable stack"),
+                path,
+                "this file does not declare which stack it needs, so it is treated as requesting an executable stack",
             )
 
 
 def _writable_start(facts: DistFacts) -> Iterator[Found]:
     for path, elf in facts.elfs.items():
         if elf.first_load_writable and elf.interpreter is not None:
-            yield Found(where=path, message="its first loaded segment is writable")
+            yield Found(path, "the first loaded segment is writable")
 
 
 def _misaligned(facts: DistFacts) -> Iterator[Found]:
     for path, elf in facts.elfs.items():
         if elf.misaligned and elf.architecture is not None:
-            message = f"{len(elf.misaligned)} of its segments cannot be mapped: {elf.misaligned[0]}"
-            yield Found(where=path, message=message, evidence=elf.misaligned)
+            message = f"{plural(len(elf.misaligned), 'segment')} cannot be mapped: {elf.misaligned[0]}"
+            yield Found(path, message, evidence=elf.misaligned)
 
 
 def _text_relocations(facts: DistFacts) -> Iterator[Found]:
     files = [path for path, elf in facts.elfs.items() if elf.text_relocations and elf.architecture is not None]
     if files:
         message = f"{subject(files, 'contains', 'contain')} code that the loader must rewrite (text relocations)"
-        yield Found(where=files[0], message=message, evidence=listing(files))
+        yield Found(files[0], message, evidence=listing(files))
 
 
 def _never_loaded(facts: DistFacts) -> Iterator[Found]:
@@ -64,8 +64,8 @@ def _never_loaded(facts: DistFacts) -> Iterator[Found]:
         return
     largest = sorted(sizes, key=lambda path: -sizes[path])[:10]
     evidence = tuple(f"{path}: {format_bytes(sizes[path])}" for path in largest if sizes[path])
-    message = f"{format_bytes(total)} of its content is symbol tables and debug sections, which are never loaded"
-    yield Found(where=facts.wheel.filename, message=message, evidence=evidence)
+    message = f"the wheel contains {format_bytes(total)} of symbol tables and debug sections, which are never loaded"
+    yield Found(facts.wheel.filename, message, evidence=evidence)
 
 
 ELF_RULES: tuple[Rule[DistFacts], ...] = (
@@ -77,8 +77,8 @@ ELF_RULES: tuple[Rule[DistFacts], ...] = (
         fix="rebuild the file; if a tool changed it, compare the output of `readelf -a` before and after the change",
         check=_damaged,
         cases=lambda: (
-            Case(title="a truncated file", facts=sample(damaged=((_LIB, "the file is truncated"),)), fires=True),
-            Case(title="readable files", facts=sample(), fires=False),
+            fires("a truncated file", sample(damaged=((_LIB, "the file is truncated"),))),
+            silent("readable files", sample()),
         ),
     ),
     Rule(
@@ -87,18 +87,17 @@ ELF_RULES: tuple[Rule[DistFacts], ...] = (
         title="A library makes the stack executable",
         why="glibc 2.41 and later refuse to load the library into a running process (`cannot enable executable "
         "stack`); earlier versions remove a protection from the whole process. A file without a stack marking "
-        "counts as requesting an executable stack.",
+        "is treated as requesting an executable stack.",
         fix="add a `.note.GNU-stack` section to assembly sources, or link with `-z noexecstack`",
         check=_executable_stack,
         cases=lambda: (
-            Case(title="marked as executable", facts=sample(elfs={CORE: library(stack="executable")}), fires=True),
-            Case(title="without a stack marking", facts=sample(elfs={CORE: library(stack="unmarked")}), fires=True),
-            Case(
-                title="a program, which starts with its own stack",
-                facts=sample(elfs={"demo/tool": plain_library(stack="executable", interpreter="/lib64/ld.so")}),
-                fires=False,
+            fires("marked as executable", sample(library(stack="executable"))),
+            fires("without a stack marking", sample(library(stack="unmarked"))),
+            silent(
+                "a program, which starts with its own stack",
+                sample(elfs={"demo/tool": plain_library(stack="executable", interpreter="/lib64/ld.so")}),
             ),
-            Case(title="marked as not executable", facts=sample(), fires=False),
+            silent("marked as not executable", sample()),
         ),
     ),
     Rule(
@@ -107,15 +106,17 @@ ELF_RULES: tuple[Rule[DistFacts], ...] = (
         title="A file has segments that cannot be mapped",
         why="The loader stops with `ELF load command address/offset not properly aligned` or maps the wrong bytes. "
         "Some tools that edit search paths in place produce files like this.",
-        fix="link the file again with room for a longer search path, and edit it with a tool that verifies its output",
+        fix=(
+            "link the file again with a longer placeholder RPATH, then edit it with `axletree edit-elf`, which "
+            "verifies its output"
+        ),
         check=_misaligned,
         cases=lambda: (
-            Case(
-                title="an offset and an address that are not congruent",
-                facts=sample(elfs={CORE: library(misaligned=("segment 3: offset 0x10, address 0x2000",))}),
-                fires=True,
+            fires(
+                "an offset and an address that are not congruent",
+                sample(library(misaligned=("segment 3: offset 0x10, address 0x2000",))),
             ),
-            Case(title="segments as linkers write them", facts=sample(), fires=False),
+            silent("segments written by a linker", sample()),
         ),
     ),
     Rule(
@@ -124,19 +125,14 @@ ELF_RULES: tuple[Rule[DistFacts], ...] = (
         title="A program's first segment is writable",
         why="Kernels before 5.10 kill the program when it starts. Some tools that edit search paths produce files "
         "like this.",
-        fix="link the program again, or edit it with a tool that preserves its first segment",
+        fix="link the program again, then edit it with `axletree edit-elf`, which preserves its first segment",
         check=_writable_start,
         cases=lambda: (
-            Case(
-                title="an edited program",
-                facts=sample(elfs={"demo/tool": plain_library(first_load_writable=True, interpreter="/lib64/ld.so")}),
-                fires=True,
+            fires(
+                "an edited program",
+                sample(elfs={"demo/tool": plain_library(first_load_writable=True, interpreter="/lib64/ld.so")}),
             ),
-            Case(
-                title="a library, which any kernel loads",
-                facts=sample(elfs={CORE: library(first_load_writable=True)}),
-                fires=False,
-            ),
+            silent("a library, which any kernel loads", sample(library(first_load_writable=True))),
         ),
     ),
     Rule(
@@ -149,12 +145,8 @@ ELF_RULES: tuple[Rule[DistFacts], ...] = (
         "reports code that is not position-independent",
         check=_text_relocations,
         cases=lambda: (
-            Case(
-                title=("a file marked as having text relocations"),
-                facts=sample(elfs={CORE: library(text_relocations=True)}),
-                fires=True,
-            ),
-            Case(title="position-independent code", facts=sample(), fires=False),
+            fires("a file marked as having text relocations", sample(library(text_relocations=True))),
+            silent("position-independent code", sample()),
         ),
     ),
     Rule(
@@ -165,8 +157,8 @@ ELF_RULES: tuple[Rule[DistFacts], ...] = (
         fix="link with `-s`, or run `strip --strip-unneeded` before packing; keep the unstripped files elsewhere",
         check=_never_loaded,
         cases=lambda: (
-            Case(title="90 MB of .symtab", facts=sample(elfs={CORE: library(symbol_table=90_000_000)}), fires=True),
-            Case(title="a few KB of .symtab", facts=sample(elfs={CORE: library(symbol_table=28_000)}), fires=False),
+            fires("90 MB of .symtab", sample(library(symbol_table=90_000_000))),
+            silent("a few KB of .symtab", sample(library(symbol_table=28_000))),
         ),
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from axletree.check.engine import Case, Found, Rule, listing, subject
+from axletree.check.engine import Found, Rule, fires, listing, silent, subject
 from axletree.check.gpu import gpu_libraries, named_files, promised_gpus
 from axletree.check.rules.wheel.gpu_sample import gpu_library, gpu_sample
 from axletree.check.rules.wheel.sample import plain_library, sample
@@ -37,7 +37,7 @@ def _damaged(facts: DistFacts) -> Iterator[Found]:
     for path, elf in facts.elfs.items():
         for section in elf.device:
             if section.damaged is not None:
-                yield Found(where=path, message=f"its GPU code in {section.section} is damaged: {section.damaged}")
+                yield Found(path, f"the GPU code in {section.section} is damaged: {section.damaged}")
 
 
 def _missing(facts: DistFacts) -> Iterator[Found]:
@@ -51,9 +51,12 @@ def _missing(facts: DistFacts) -> Iterator[Found]:
         lacking = sorted(path for path, codes in ours.items() if not any(_runs(code.arch, [gpu]) for code in codes))
         if lacking:
             archs = sorted({code.arch for path in lacking for code in ours[path]}, key=order)
-            what = f"no code that runs on {_label(gpu)}, which was promised; the code is for {some_of(archs, _NAMES)}"
+            what = (
+                f"no code that runs on {_label(gpu)}, although the package promises that GPU; the code is for "
+                f"{some_of(archs, _NAMES)}"
+            )
             message = f"{subject(lacking, 'has', 'have')} {what}"
-            yield Found(where=lacking[0], message=message, evidence=listing(lacking))
+            yield Found(lacking[0], message, evidence=listing(lacking))
 
 
 def _unpromised(facts: DistFacts) -> Iterator[Found]:
@@ -73,8 +76,8 @@ def _unpromised(facts: DistFacts) -> Iterator[Found]:
     if total >= _UNPROMISED:
         evidence = tuple(f"{name}: {format_bytes(sizes[name])}" for name in sorted(sizes, key=order))
         promised = ", ".join(map(_label, gpus))
-        message = f"{format_bytes(total)} of GPU code and files never runs on the promised GPUs ({promised})"
-        yield Found(where=facts.wheel.filename, message=message, evidence=evidence)
+        message = f"{format_bytes(total)} of GPU code and files is never used on the promised GPUs ({promised})"
+        yield Found(facts.wheel.filename, message, evidence=evidence)
 
 
 def _differ(facts: DistFacts) -> Iterator[Found]:
@@ -90,10 +93,10 @@ def _differ(facts: DistFacts) -> Iterator[Found]:
         if len(files) > 1:
             evidence = tuple(f"{some_of(names, _NAMES)}: {some_of(paths, 3)}" for names, paths in sorted(files.items()))
             message = (
-                f"its {sum(map(len, files.values()))} libraries with GPU code are for {len(files)} different sets "
-                "of GPUs"
+                f"the {sum(map(len, files.values()))} libraries with GPU code are built for {len(files)} different "
+                "sets of GPUs"
             )
-            yield Found(where=facts.wheel.filename, message=message, evidence=evidence)
+            yield Found(facts.wheel.filename, message, evidence=evidence)
 
 
 def _no_ptx(facts: DistFacts) -> Iterator[Found]:
@@ -106,30 +109,27 @@ def _no_ptx(facts: DistFacts) -> Iterator[Found]:
             lacking.setdefault(newest, []).append(path)
     for number, paths in sorted(lacking.items()):
         message = (
-            f"{subject(paths, 'has', 'have')} no PTX for sm_{number}, so later GPU generations cannot run that code"
+            f"{subject(paths, 'has', 'have')} no PTX for sm_{number}, so later GPU generations cannot run the code"
         )
-        yield Found(where=paths[0], message=message, evidence=listing(paths))
+        yield Found(paths[0], message, evidence=listing(paths))
 
 
 GPU_RULES: tuple[Rule[DistFacts], ...] = (
     Rule(
         id="dist/gpu-damaged",
         severity="error",
-        title="GPU code cannot be read to its end",
-        why="The CUDA or HIP runtime reads the same structure when it loads the library: it does not find kernels "
-        "after the damage, or the process crashes.",
-        fix=(
-            "link the library again; if a tool changed it, compare the output of `cuobjdump --list-elf` before "
-            "and after the change"
-        ),
+        title="Some of the GPU code cannot be read",
+        why="The CUDA or HIP runtime parses the same data when it loads the library. It does not find kernels that are "
+        "stored after the damaged part, or the process crashes.",
+        fix="link the library again; if a tool changed it, compare the output of `cuobjdump --list-elf` before "
+        "and after the change",
         check=_damaged,
         cases=lambda: (
-            Case(
-                title="a container that is longer than its section",
-                facts=gpu_sample(gpu_library("sm_90", damaged="container 3 extends beyond the section")),
-                fires=True,
+            fires(
+                "a container that is longer than its section",
+                gpu_sample(gpu_library("sm_90", damaged="container 3 extends beyond the section")),
             ),
-            Case(title="readable code", facts=gpu_sample(gpu_library("sm_90", "compute_90")), fires=False),
+            silent("readable code", gpu_sample(gpu_library("sm_90", "compute_90"))),
         ),
     ),
     Rule(
@@ -138,51 +138,31 @@ GPU_RULES: tuple[Rule[DistFacts], ...] = (
         title="A library has no code for a promised GPU",
         why="The variant label, `variant.json` or `--arch` promises that the wheel works on that GPU, but the "
         "library's kernels fail there with `no kernel image is available for execution on the device`.",
-        fix="also build the library for that architecture (`TORCH_CUDA_ARCH_LIST`, `PYTORCH_ROCM_ARCH`), or "
-        "correct the promise",
+        fix=(
+            "add the architecture to TORCH_CUDA_ARCH_LIST or PYTORCH_ROCM_ARCH and build the library again, or "
+            "stop promising that GPU"
+        ),
         check=_missing,
         cases=lambda: (
-            Case(
-                title="sm_90 promised, but missing from one of two libraries",
-                facts=gpu_sample(gpu_library("sm_80", "sm_90"), gpu_library("sm_80"), archs=("90",)),
-                fires=True,
+            fires(
+                "sm_90 promised, but missing from one of two libraries",
+                gpu_sample(gpu_library("sm_80", "sm_90"), gpu_library("sm_80"), archs=("90",)),
             ),
-            Case(
-                title="sm_90 in variant.json, but code only for sm_100",
-                facts=gpu_sample(gpu_library("sm_100"), wheel=_VARIANT),
-                fires=True,
-            ),
-            Case(
-                title=("sm_90a code for a promised sm_100"),
-                facts=gpu_sample(gpu_library("sm_90a"), archs=("100",)),
-                fires=True,
-            ),
-            Case(
-                title="code for the GPU in a section that only device linkers read",
-                facts=gpu_sample(
+            fires("sm_90 in variant.json, but code only for sm_100", gpu_sample(gpu_library("sm_100"), wheel=_VARIANT)),
+            fires("sm_90a code for a promised sm_100", gpu_sample(gpu_library("sm_90a"), archs=("100",))),
+            fires(
+                "code for the GPU in a section that only device linkers read",
+                gpu_sample(
                     plain_library(
                         device=(*gpu_library("sm_80").device, *gpu_library("sm_90", section="__nv_relfatbin").device)
                     ),
                     archs=("90",),
                 ),
-                fires=True,
             ),
-            Case(
-                title=("gfx942 promised, but not gfx90a"),
-                facts=gpu_sample(gpu_library("gfx942"), archs=("gfx90a",)),
-                fires=True,
-            ),
-            Case(
-                title=("sm_86 code for a promised sm_89"),
-                facts=gpu_sample(gpu_library("sm_86"), archs=("89",)),
-                fires=False,
-            ),
-            Case(
-                title=("sm_80 PTX for a promised sm_90"),
-                facts=gpu_sample(gpu_library("compute_80"), archs=("90",)),
-                fires=False,
-            ),
-            Case(title="no promised GPUs", facts=gpu_sample(gpu_library("sm_80")), fires=False),
+            fires("gfx942 promised, but not gfx90a", gpu_sample(gpu_library("gfx942"), archs=("gfx90a",))),
+            silent("sm_86 code for a promised sm_89", gpu_sample(gpu_library("sm_86"), archs=("89",))),
+            silent("sm_80 PTX for a promised sm_90", gpu_sample(gpu_library("compute_80"), archs=("90",))),
+            silent("no promised GPUs", gpu_sample(gpu_library("sm_80"))),
         ),
     ),
     Rule(
@@ -190,21 +170,18 @@ GPU_RULES: tuple[Rule[DistFacts], ...] = (
         severity="info",
         title="The wheel contains code for GPUs that were not promised",
         why="Users who choose the wheel for its GPU download and install code that never runs there.",
-        fix="keep only the code that the promised GPUs run: `axletree thin WHEEL --arch ...`",
+        fix="keep only the code for the promised GPUs: `axletree thin WHEEL --arch ...`",
         check=_unpromised,
         cases=lambda: (
-            Case(
-                title="sm_90 in variant.json, but also sm_80 code",
-                facts=gpu_sample(gpu_library("sm_80", "sm_90"), wheel=_VARIANT),
-                fires=True,
+            fires(
+                "sm_90 in variant.json, but also sm_80 code", gpu_sample(gpu_library("sm_80", "sm_90"), wheel=_VARIANT)
             ),
-            Case(
-                title="files named for gfx1100 in a wheel for gfx90a",
-                facts=gpu_sample(gpu_library("gfx90a"), archs=("gfx90a",), files=("demo/db/kernels.gfx1100.dat",)),
-                fires=True,
+            fires(
+                "files named for gfx1100 in a wheel for gfx90a",
+                gpu_sample(gpu_library("gfx90a"), archs=("gfx90a",), files=("demo/db/kernels.gfx1100.dat",)),
             ),
-            Case(title="only sm_90 code", facts=gpu_sample(gpu_library("sm_90"), archs=("90",)), fires=False),
-            Case(title="no promised GPUs", facts=gpu_sample(gpu_library("sm_80", "sm_90")), fires=False),
+            silent("only sm_90 code", gpu_sample(gpu_library("sm_90"), archs=("90",))),
+            silent("no promised GPUs", gpu_sample(gpu_library("sm_80", "sm_90"))),
         ),
     ),
     Rule(
@@ -212,29 +189,28 @@ GPU_RULES: tuple[Rule[DistFacts], ...] = (
         severity="info",
         title="Libraries in one wheel are built for different GPUs",
         why="The wheel as a whole works only on the GPUs that all libraries support; on others, some functions fail.",
-        fix="build all libraries for the same list of architectures, or document which functions need which GPU",
+        fix=(
+            "build all libraries with the same TORCH_CUDA_ARCH_LIST or PYTORCH_ROCM_ARCH, or document which "
+            "functions need which GPU"
+        ),
         check=_differ,
         cases=lambda: (
-            Case(
-                title="sm_75 in only one of two libraries",
-                facts=gpu_sample(gpu_library("sm_75", "sm_80"), gpu_library("sm_80")),
-                fires=True,
+            fires(
+                "sm_75 in only one of two libraries", gpu_sample(gpu_library("sm_75", "sm_80"), gpu_library("sm_80"))
             ),
-            Case(
-                title="sm_90 in both libraries, sm_90a in one",
-                facts=gpu_sample(gpu_library("sm_90", "sm_90a"), gpu_library("sm_90")),
-                fires=False,
+            silent(
+                "sm_90 in both libraries, sm_90a in one",
+                gpu_sample(gpu_library("sm_90", "sm_90a"), gpu_library("sm_90")),
             ),
-            Case(title="the same GPUs", facts=gpu_sample(gpu_library("sm_90"), gpu_library("sm_90")), fires=False),
-            Case(
-                title="a grafted NVIDIA library for more GPUs",
-                facts=sample(
+            silent("the same GPUs", gpu_sample(gpu_library("sm_90"), gpu_library("sm_90"))),
+            silent(
+                "a grafted NVIDIA library for more GPUs",
+                sample(
                     elfs={
                         "demo.libs/libnvjpeg.36e11081.so.13": gpu_library("sm_75", "sm_90"),
                         "demo/libdemo_cuda.so": gpu_library("sm_90"),
                     }
                 ),
-                fires=False,
             ),
         ),
     ),
@@ -243,22 +219,14 @@ GPU_RULES: tuple[Rule[DistFacts], ...] = (
         severity="info",
         title="The newest GPU code has no PTX",
         why="Binary code runs only within one GPU generation. Later generations need PTX, which the driver compiles.",
-        fix=(
-            "add PTX for the newest architecture (`TORCH_CUDA_ARCH_LIST=...;12.0+PTX`) if the wheel should "
-            "support later GPUs"
-        ),
+        fix="add PTX for the newest architecture (`TORCH_CUDA_ARCH_LIST=...;12.0+PTX`) if the wheel should "
+        "support later GPUs",
         check=_no_ptx,
         cases=lambda: (
-            Case(title="sm_80 to sm_120, no PTX", facts=gpu_sample(gpu_library("sm_80", "sm_120")), fires=True),
-            Case(
-                title=("PTX for an older generation"), facts=gpu_sample(gpu_library("sm_120", "compute_80")), fires=True
-            ),
-            Case(
-                title=("PTX for the newest generation"),
-                facts=gpu_sample(gpu_library("sm_120", "compute_120")),
-                fires=False,
-            ),
-            Case(title="AMD code", facts=gpu_sample(gpu_library("gfx90a")), fires=False),
+            fires("sm_80 to sm_120, no PTX", gpu_sample(gpu_library("sm_80", "sm_120"))),
+            fires("PTX for an older generation", gpu_sample(gpu_library("sm_120", "compute_80"))),
+            silent("PTX for the newest generation", gpu_sample(gpu_library("sm_120", "compute_120"))),
+            silent("AMD code", gpu_sample(gpu_library("gfx90a"))),
         ),
     ),
 )

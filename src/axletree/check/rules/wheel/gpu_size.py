@@ -8,7 +8,7 @@ import msgspec
 
 from axletree.backends.link_size import REACH
 from axletree.binary.elf.facts import SectionSize
-from axletree.check.engine import Case, Found, Rule, listing, subject
+from axletree.check.engine import Found, Rule, fires, listing, silent, subject
 from axletree.check.gpu import device_codes, gpu_libraries, named_files
 from axletree.check.rules.wheel.gpu_sample import gpu_library, gpu_sample
 from axletree.check.rules.wheel.sample import plain_library, sample
@@ -42,7 +42,7 @@ def _stray_files(facts: DistFacts) -> Iterator[Found]:
                 f"{subject(paths, 'is', 'are')} for {processor} ({size}), but no library in the wheel has code "
                 "for that GPU"
             )
-            yield Found(where=paths[0], message=message, evidence=listing(paths))
+            yield Found(paths[0], message, evidence=listing(paths))
 
 
 def _raw(facts: DistFacts) -> dict[str, int]:
@@ -58,8 +58,8 @@ def _uncompressed(facts: DistFacts, *, least: int = _MUCH, most: int | None = No
     total = sum(sizes.values())
     if total >= least and (most is None or total < most):
         evidence = tuple(f"{path}: {format_bytes(size)}" for path, size in sizes.items())
-        message = f"{format_bytes(total)} of its GPU code is not compressed"
-        yield Found(where=facts.wheel.filename, message=message, evidence=evidence)
+        message = f"{format_bytes(total)} of the GPU code is not compressed"
+        yield Found(facts.wheel.filename, message, evidence=evidence)
 
 
 def _uncompressed_some(facts: DistFacts) -> Iterator[Found]:
@@ -74,9 +74,9 @@ def _one_arch(facts: DistFacts) -> Iterator[Found]:
         total = sum(sizes.values())
         largest = max(sizes, key=lambda arch: sizes[arch], default="")
         if len(sizes) > 2 and total >= _LARGE and sizes[largest] >= _SHARE * total:
-            message = f"{sizes[largest] / total:.0%} of its {format_bytes(total)} of GPU code is for {largest}"
+            message = f"{sizes[largest] / total:.0%} of the GPU code ({format_bytes(total)}) is for {largest}"
             evidence = tuple(f"{arch}: {format_bytes(sizes[arch])}" for arch in sorted(sizes, key=order))
-            yield Found(where=path, message=message, evidence=evidence)
+            yield Found(path, message, evidence=evidence)
 
 
 def _of_size(size: int) -> DistFacts:
@@ -92,14 +92,16 @@ def _near_reach(facts: DistFacts) -> Iterator[Found]:
         if elf.machine == _X86_64 and loaded >= _NEAR * REACH:
             sections = sorted(elf.sections, key=lambda section: -section.size)
             share = f"{loaded / REACH:.0%} of the {format_bytes(REACH)} that code can address"
-            message = f"{format_bytes(loaded)} of it is loaded, {share}"
+            message = f"{format_bytes(loaded)} of the library is loaded into memory, which is {share}"
             evidence = tuple(
                 f"{section.name}: {format_bytes(section.size)}" for section in sections[:4] if section.loaded
             )
-            yield Found(where=path, message=message, evidence=evidence)
+            yield Found(path, message, evidence=evidence)
 
 
-_COMPRESSION = "Compressed code takes a third to a fifth of the space once installed, and also makes the wheel smaller."
+_COMPRESSION = (
+    "Compressed code takes up a fifth to a third of the space once installed, and also makes the wheel smaller."
+)
 _COMPRESS = "compile with `nvcc --compress-mode=size` (CUDA 12.8 and later) or `clang --offload-compress`"
 
 GPU_SIZE_RULES: tuple[Rule[DistFacts], ...] = (
@@ -110,14 +112,12 @@ GPU_SIZE_RULES: tuple[Rule[DistFacts], ...] = (
         why="Code in the small code model can address 2 GiB on x86-64. The next architecture or release may push "
         "the library over that limit, and linking then fails with `relocation truncated to fit` after "
         "everything has been compiled.",
-        fix=(
-            "build for fewer architectures, use `nvcc -compress-mode=size`, or use a linker script that places "
-            ".nv_fatbin after .bss"
-        ),
+        fix="build for fewer architectures, use `nvcc -compress-mode=size`, or use a linker script that places "
+        ".nv_fatbin after .bss",
         check=_near_reach,
         cases=lambda: (
-            Case(title="1.8 GiB of GPU code", facts=_of_size(1_900 << 20), fires=True),
-            Case(title="1 GB of GPU code", facts=_of_size(1_000 << 20), fires=False),
+            fires("1.8 GiB of GPU code", _of_size(1_900 << 20)),
+            silent("1 GB of GPU code", _of_size(1_000 << 20)),
         ),
     ),
     Rule(
@@ -125,24 +125,21 @@ GPU_SIZE_RULES: tuple[Rule[DistFacts], ...] = (
         severity="info",
         title="Files are for a GPU that no library supports",
         why="Libraries load kernel databases and code objects only for the GPUs that they were built for. Files "
-        "for other GPUs are dead weight, or the libraries lack those GPUs by mistake.",
-        fix="build libraries and files for the same list of architectures",
+        "for other GPUs are dead weight, or the libraries lack code for them by mistake.",
+        fix="build the libraries and these files for the same list of architectures",
         check=_stray_files,
         cases=lambda: (
-            Case(
-                title="gfx1100 files with a gfx90a library",
-                facts=gpu_sample(gpu_library("gfx90a"), files=("demo/library/Kernels.so-000-gfx1100.hsaco",)),
-                fires=True,
+            fires(
+                "gfx1100 files with a gfx90a library",
+                gpu_sample(gpu_library("gfx90a"), files=("demo/library/Kernels.so-000-gfx1100.hsaco",)),
             ),
-            Case(
-                title="gfx90a files with a gfx90a:xnack- library",
-                facts=gpu_sample(gpu_library("gfx90a:xnack-"), files=("demo/library/Kernels.so-000-gfx90a.hsaco",)),
-                fires=False,
+            silent(
+                "gfx90a files with a gfx90a:xnack- library",
+                gpu_sample(gpu_library("gfx90a:xnack-"), files=("demo/library/Kernels.so-000-gfx90a.hsaco",)),
             ),
-            Case(
-                title="files without a library",
-                facts=sample(elfs={}, filename="demo-1.0-py3-none-any.whl", files=("demo/gfx90a.dat",)),
-                fires=False,
+            silent(
+                "files without a library",
+                sample(elfs={}, filename="demo-1.0-py3-none-any.whl", files=("demo/gfx90a.dat",)),
             ),
         ),
     ),
@@ -154,19 +151,11 @@ GPU_SIZE_RULES: tuple[Rule[DistFacts], ...] = (
         fix=_COMPRESS,
         check=_uncompressed,
         cases=lambda: (
-            Case(
-                title="20 MB of uncompressed code",
-                facts=gpu_sample(gpu_library("sm_80", "sm_90", packing="none", size=10 << 20)),
-                fires=True,
+            fires(
+                "20 MB of uncompressed code", gpu_sample(gpu_library("sm_80", "sm_90", packing="none", size=10 << 20))
             ),
-            Case(
-                title=("4 MB of uncompressed code"), facts=gpu_sample(gpu_library("sm_90", packing="none")), fires=False
-            ),
-            Case(
-                title="200 MB of compressed code",
-                facts=gpu_sample(gpu_library("sm_80", "sm_90", size=100 << 20)),
-                fires=False,
-            ),
+            silent("4 MB of uncompressed code", gpu_sample(gpu_library("sm_90", packing="none"))),
+            silent("200 MB of compressed code", gpu_sample(gpu_library("sm_80", "sm_90", size=100 << 20))),
         ),
     ),
     Rule(
@@ -177,43 +166,35 @@ GPU_SIZE_RULES: tuple[Rule[DistFacts], ...] = (
         fix=_COMPRESS,
         check=_uncompressed_some,
         cases=lambda: (
-            Case(title="4 MB of uncompressed code", facts=gpu_sample(gpu_library("sm_90", packing="none")), fires=True),
-            Case(
-                title="20 MB of uncompressed code, which another rule reports",
-                facts=gpu_sample(gpu_library("sm_80", "sm_90", packing="none", size=10 << 20)),
-                fires=False,
+            fires("4 MB of uncompressed code", gpu_sample(gpu_library("sm_90", packing="none"))),
+            silent(
+                "20 MB of uncompressed code, which another rule reports",
+                gpu_sample(gpu_library("sm_80", "sm_90", packing="none", size=10 << 20)),
             ),
-            Case(title="compressed code", facts=gpu_sample(gpu_library("sm_90")), fires=False),
+            silent("compressed code", gpu_sample(gpu_library("sm_90"))),
         ),
     ),
     Rule(
         id="dist/gpu-one-arch-share",
         severity="info",
         title="Most of the GPU code is for one GPU",
-        why=(
-            "Every user downloads this code, but few have that GPU: a separate variant would make the wheel "
-            "smaller for everyone else."
-        ),
+        why="Every user downloads this code, but few have that GPU: a separate variant would make the wheel "
+        "smaller for everyone else.",
         fix="ship that architecture as a separate variant: `axletree thin WHEEL --arch-each`",
         check=_one_arch,
         cases=lambda: (
-            Case(
-                title="70 of 90 MB for sm_90",
-                facts=gpu_sample(
+            fires(
+                "70 of 90 MB for sm_90",
+                gpu_sample(
                     plain_library(
                         device=(
                             *gpu_library("sm_80", "sm_120", size=10 << 20).device,
                             *gpu_library("sm_90", size=70 << 20).device,
-                        ),
+                        )
                     )
                 ),
-                fires=True,
             ),
-            Case(
-                title="the same amount for each GPU",
-                facts=gpu_sample(gpu_library("sm_80", "sm_90", "sm_120", size=30 << 20)),
-                fires=False,
-            ),
+            silent("the same amount for each GPU", gpu_sample(gpu_library("sm_80", "sm_90", "sm_120", size=30 << 20))),
         ),
     ),
 )

@@ -16,6 +16,7 @@ from axletree.check.rules.wheel.linkage_cases import (
     undeclared_cases,
     unresolved_cases,
 )
+from axletree.core.grouping import grouped
 from axletree.core.units import some_of
 from axletree.package.libraries.demand import find_roots
 from axletree.package.libraries.linkage import is_loader, library_paths
@@ -37,38 +38,39 @@ def _needing(need: Need) -> str:
 
 def _unresolved(facts: DistFacts) -> Iterator[Found]:
     """One finding for all that the same files lack."""
-    groups: dict[tuple[tuple[str, ...], str | None], list[Need]] = {}
-    for need in facts.needs:
-        if need.owner == "nobody" and not need.why:
-            groups.setdefault((need.files, facts.promises.get(need.soname)), []).append(need)
+    groups = grouped(
+        ((need.files, facts.promises.get(need.soname)), need)
+        for need in facts.needs
+        if need.owner == "nobody" and not need.why
+    )
     for (files, tag), needs in groups.items():
         _, libraries = _together(needs)
         message = f"no distribution provides {libraries}, which {subject(files, 'needs', 'need')}"
+        them = "them" if len(needs) > 1 else "it"
         fix = (
-            (f"tag the wheel {tag}, the first tag that promises {libraries}, or copy it into the wheel")
+            f"tag the wheel {tag}, the first tag that promises {libraries}, or copy {them} into the wheel"
             if tag
             else None
         )
-        yield Found(where=files[0], message=message, evidence=listing(files), fix=fix)
+        yield Found(files[0], message, evidence=listing(files), fix=fix)
 
 
 def _uncertain(facts: DistFacts) -> Iterator[Found]:
     for need in facts.needs:
         if need.owner == "nobody" and need.why:
             message = f"no distribution provides {_needing(need)}; {_why(need.files, need.why)}"
-            yield Found(where=need.files[0], message=message, evidence=listing(need.files))
+            yield Found(need.files[0], message, evidence=listing(need.files))
 
 
 def _undeclared(facts: DistFacts) -> Iterator[Found]:
     if facts.wheel.metadata is None:
         return
-    for by, needs in _by_owner(facts, "undeclared").items():
-        files, libraries = _together(needs)
+    for by, files, libraries, evidence in _by_owner(facts, "undeclared"):
         message = (
-            f"{by} provides {libraries}, which {subject(files, 'needs', 'need')}, but the wheel does not require it"
+            f"{by} provides {libraries}, which {subject(files, 'needs', 'need')}, but the wheel does not require {by}"
         )
         fix = f"add {_requirement(facts, by)}, with the version used for the build, to the package's requirements"
-        yield Found(where=files[0], message=message, evidence=_who_needs(needs), fix=fix)
+        yield Found(files[0], message, evidence=evidence, fix=fix)
 
 
 def _requirement(facts: DistFacts, name: str) -> str:
@@ -79,29 +81,24 @@ def _requirement(facts: DistFacts, name: str) -> str:
     return f"{provider.distributions[0]} (or one of {', '.join(provider.distributions[1:])})"
 
 
-def _by_owner(facts: DistFacts, owner: str) -> dict[str, list[Need]]:
-    groups: dict[str, list[Need]] = {}
-    for need in facts.needs:
-        if need.owner == owner:
-            groups.setdefault(need.by, []).append(need)
-    return groups
+def _by_owner(facts: DistFacts, owner: str) -> Iterator[tuple[str, tuple[str, ...], str, tuple[str, ...]]]:
+    """(who brings libraries, the files that need them, the libraries as a text, the evidence)."""
+    for by, needs in grouped((need.by, need) for need in facts.needs if need.owner == owner).items():
+        yield by, *_together(needs), _who_needs(needs)
 
 
 def _optional(facts: DistFacts) -> Iterator[Found]:
-    groups: dict[tuple[str, str], list[Need]] = {}
-    for need in facts.needs:
-        if need.owner == "optional":
-            groups.setdefault((need.by, need.why), []).append(need)
+    groups = grouped(((need.by, need.why), need) for need in facts.needs if need.owner == "optional")
     for (by, why), needs in groups.items():
         files, libraries = _together(needs)
         who = by or "no known distribution"
         message = f"{subject(files, 'needs', 'need')} {libraries}, which {who} provides; {_why(files, why)}"
-        yield Found(where=files[0], message=message, evidence=_who_needs(needs))
+        yield Found(files[0], message, evidence=_who_needs(needs))
 
 
 def _why(files: Sequence[str], why: str) -> str:
     """Why files may lack a library."""
-    they = "it is" if len(files) == 1 else "they are"
+    they = "the file is" if len(files) == 1 else "the files are"
     return {
         "alternative": f"{they} one of several alternatives"
         if len(files) == 1
@@ -124,18 +121,16 @@ def _who_needs(needs: Sequence[Need]) -> tuple[str, ...]:
 
 
 def _sibling(facts: DistFacts) -> Iterator[Found]:
-    for by, needs in _by_owner(facts, "sibling").items():
-        files, libraries = _together(needs)
+    for by, files, libraries, evidence in _by_owner(facts, "sibling"):
         one = f"one of {by}" if ", " in by else by
         message = f"{subject(files, 'needs', 'need')} {libraries}, which {one} must provide"
-        yield Found(where=files[0], message=message, evidence=_who_needs(needs))
+        yield Found(files[0], message, evidence=evidence)
 
 
 def _host(facts: DistFacts) -> Iterator[Found]:
-    for by, needs in _by_owner(facts, "host").items():
-        files, libraries = _together(needs)
+    for by, files, libraries, evidence in _by_owner(facts, "host"):
         message = f"{subject(files, 'needs', 'need')} {libraries} ({by})"
-        yield Found(where=files[0], message=message, evidence=_who_needs(needs))
+        yield Found(files[0], message, evidence=evidence)
 
 
 def _driver(facts: DistFacts) -> Iterator[Found]:
@@ -146,7 +141,7 @@ def _driver(facts: DistFacts) -> Iterator[Found]:
         files = tuple(path for path in need.files if path not in opened)
         if need.owner == "driver" and files:
             message = f"{subject(files, 'needs', 'need')} {need.soname} from the {need.by}"
-            yield Found(where=files[0], message=message, evidence=listing(files))
+            yield Found(files[0], message, evidence=listing(files))
 
 
 def _libpython(facts: DistFacts) -> Iterator[Found]:
@@ -155,7 +150,7 @@ def _libpython(facts: DistFacts) -> Iterator[Found]:
     for need in facts.needs:
         if need.owner == "python":
             message = f"{subject(need.files, 'is', 'are')} linked to {need.soname}"
-            yield Found(where=need.files[0], message=message, evidence=listing(need.files))
+            yield Found(need.files[0], message, evidence=listing(need.files))
 
 
 def _stale_versions(facts: DistFacts) -> Iterator[Found]:
@@ -167,8 +162,11 @@ def _stale_versions(facts: DistFacts) -> Iterator[Found]:
         for need in elf.versions_needed:
             if need.file in known or is_loader(need.file):
                 continue
-            message = f"it needs symbol versions from {need.file}, which no file in the wheel lists as a needed library"
-            yield Found(where=path, message=message, evidence=tuple(f"needed: {name}" for name in elf.needed))
+            message = (
+                f"this file needs symbol versions from {need.file}, which no file in the wheel lists as a needed "
+                "library"
+            )
+            yield Found(path, message, evidence=tuple(f"needed: {name}" for name in elf.needed))
 
 
 LINKAGE_RULES: tuple[Rule[DistFacts], ...] = (
@@ -178,10 +176,8 @@ LINKAGE_RULES: tuple[Rule[DistFacts], ...] = (
         title="No distribution provides a needed library",
         why="Importing fails with `cannot open shared object file` on every machine that does not happen to have "
         "the library.",
-        fix=(
-            "copy the library into the wheel (`axletree repair`), or name the distribution that provides it "
-            "(`--provided-by`, `provided-by`) and require it"
-        ),
+        fix="copy the library into the wheel (`axletree repair`), or name the distribution that provides it "
+        "(`--provided-by`, `provided-by`) and require it",
         check=_unresolved,
         cases=unresolved_cases,
     ),
@@ -189,10 +185,8 @@ LINKAGE_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/provider-undeclared",
         severity="error",
         title="The wheel does not require a distribution that it needs",
-        why=(
-            "Installers do not know about the dependency, so the import works only if the distribution happens to "
-            "be installed, in any version."
-        ),
+        why="Installers do not know about the dependency, so the import works only if the distribution happens to "
+        "be installed, in any version.",
         fix="add the distribution to the package's requirements",
         check=_undeclared,
         cases=undeclared_cases,
@@ -213,7 +207,7 @@ LINKAGE_RULES: tuple[Rule[DistFacts], ...] = (
         why="On a machine without the driver (a laptop, a CI job, a login node), the whole import fails, including "
         "parts that do not need a GPU.",
         fix="load the driver's library by name when it is first used, or move the code that needs it to a library "
-        "that is loaded then, such as `libcaffe2_nvrtc.so`",
+        "that is loaded only at that point, such as `libcaffe2_nvrtc.so`",
         check=_driver,
         cases=driver_cases,
     ),
@@ -231,11 +225,9 @@ LINKAGE_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/versions-stale",
         severity="error",
         title="Symbol versions refer to a library that is no longer needed",
-        why=(
-            "A tool renamed the needed library but not its entry in the version table, so the loader stops with "
-            "a failed assertion."
-        ),
-        fix="rename both with a tool that supports version tables (such as `axletree repair`), or link the file again",
+        why="A tool renamed the needed library but not its entry in the version table, so the loader stops with "
+        "a failed assertion.",
+        fix="rename the library with `axletree repair`, which also updates the version table, or link the file again",
         check=_stale_versions,
         cases=stale_cases,
     ),
@@ -243,10 +235,8 @@ LINKAGE_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/needed-optional",
         severity="info",
         title="Only some users need a library",
-        why=(
-            "The file that needs the library is an alternative, a plug-in or a binding, and the rest of the wheel "
-            "works without it. Anyone who uses that file must install the library."
-        ),
+        why="The file that needs the library is an alternative, a plug-in or a binding, and the rest of the wheel "
+        "works without it. Anyone who uses that file must install the library.",
         fix="add the library's provider to an extra of the package, so that users can install it",
         check=_optional,
         cases=optional_cases,
@@ -255,11 +245,9 @@ LINKAGE_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/needed-sibling",
         severity="info",
         title="A required distribution must provide a library, but its files are unknown",
-        why=(
-            "The search path includes a folder in that distribution, so the import works if that folder contains "
-            "the library."
-        ),
-        fix="to be sure, audit that distribution too, and name it with `--provided-by`",
+        why="The search path includes a folder in that distribution, so the import works if that folder contains "
+        "the library.",
+        fix="audit that distribution together with this wheel, and name it with `--provided-by`",
         check=_sibling,
         cases=sibling_cases,
     ),
@@ -267,10 +255,8 @@ LINKAGE_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/needed-host",
         severity="info",
         title="The wheel needs system libraries that no platform tag promises",
-        why=(
-            "The libraries match the machine's hardware, network or desktop, so no wheel can provide them. On "
-            "systems without them, such as small containers, files that need them cannot be loaded."
-        ),
+        why="The libraries depend on the machine's hardware, network or desktop, so no wheel can provide them. On "
+        "systems without them, such as small containers, files that need them cannot be loaded.",
         fix="list the required system packages in the installation guide",
         check=_host,
         cases=host_cases,

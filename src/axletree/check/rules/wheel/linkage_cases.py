@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from axletree.binary.elf.facts import VersionNeed
-from axletree.check.engine import Case
+from axletree.check.engine import Case, fires, silent
 from axletree.check.rules.wheel.sample import CORE, library, plain_library, sample
 
 if TYPE_CHECKING:
@@ -18,79 +18,46 @@ _OTHER = "demo/_other.cpython-311-x86_64-linux-gnu.so"
 def unresolved_cases() -> tuple[Case[DistFacts], ...]:
     """The cases of ``dist/needed-unresolved``."""
     return (
-        Case(
-            title="a library on the build machine",
-            facts=sample(elfs={CORE: library(needed=("libopenblas.so.0",))}),
-            fires=True,
+        fires("a library found only on the build machine", sample(library(needed=("libopenblas.so.0",)))),
+        fires(
+            "a library that the wheel's own library needs",
+            sample(elfs={CORE: library(needed=("libdemo.so",)), _LIB: plain_library(needed=("libopenblas.so.0",))}),
         ),
-        Case(
-            title="a library that the wheel's own library needs",
-            facts=sample(
-                elfs={CORE: library(needed=("libdemo.so",)), _LIB: plain_library(needed=("libopenblas.so.0",))},
-            ),
-            fires=True,
-        ),
-        Case(
-            title="one of several modules",
-            facts=sample(elfs={CORE: library(), _OTHER: library(needed=("libopenblas.so.0",))}),
-            fires=True,
-        ),
-        Case(
-            title="torch's libraries, with torch required",
-            facts=sample(elfs={CORE: library(needed=("libc10.so",))}, requires=("torch",)),
-            fires=False,
-        ),
-        Case(
-            title="a library in the wheel",
-            facts=sample(elfs={CORE: library(needed=("libdemo.so",)), _LIB: plain_library()}),
-            fires=False,
-        ),
-        Case(title="the driver's library", facts=sample(elfs={CORE: library(needed=("libcuda.so.1",))}), fires=False),
+        fires("one of several modules", sample(elfs={CORE: library(), _OTHER: library(needed=("libopenblas.so.0",))})),
+        silent("torch's libraries, with torch required", sample(library(needed=("libc10.so",)), requires=("torch",))),
+        silent("a library in the wheel", sample(elfs={CORE: library(needed=("libdemo.so",)), _LIB: plain_library()})),
+        silent("the driver's library", sample(library(needed=("libcuda.so.1",)))),
     )
 
 
 def undeclared_cases() -> tuple[Case[DistFacts], ...]:
     """The cases of ``dist/provider-undeclared``."""
     return (
-        Case(
-            title="torch's libraries, with torch not required",
-            facts=sample(elfs={CORE: library(needed=("libc10.so",))}),
-            fires=True,
+        fires("torch's libraries, with torch not required", sample(library(needed=("libc10.so",)))),
+        fires(
+            "torch's library in the only module, with torch required only for an extra",
+            sample(library(needed=("libc10.so",)), requires=('torch; extra == "test"',)),
         ),
-        Case(
-            title="torch's library in the only module, with torch required only for an extra",
-            facts=sample(elfs={CORE: library(needed=("libc10.so",))}, requires=('torch; extra == "test"',)),
-            fires=True,
+        fires(
+            "the CUDA runtime, required on Windows only",
+            sample(library(needed=("libcudart.so.13",)), requires=('nvidia-cuda-runtime; sys_platform == "win32"',)),
         ),
-        Case(
-            title="the CUDA runtime, required on Windows only",
-            facts=sample(
-                elfs={CORE: library(needed=("libcudart.so.13",))},
-                requires=('nvidia-cuda-runtime; sys_platform == "win32"',),
-            ),
-            fires=True,
+        fires(
+            "a provider that the user names but the wheel does not require",
+            sample(library(needed=("libx.so",)), provided_by={"other": ("libx.so",)}),
         ),
-        Case(
-            title="a provider that the user names but the wheel does not require",
-            facts=sample(elfs={CORE: library(needed=("libx.so",))}, provided_by={"other": ("libx.so",)}),
-            fires=True,
+        silent(
+            "torch's library, with torch required", sample(library(needed=("libc10.so",)), requires=("torch==2.13.0",))
         ),
-        Case(
-            title="torch's library, with torch required",
-            facts=sample(elfs={CORE: library(needed=("libc10.so",))}, requires=("torch==2.13.0",)),
-            fires=False,
+        silent(
+            "the CUDA runtime, which torch loads, with torch required",
+            sample(library(needed=("libc10.so", "libcudart.so.14")), requires=("torch",)),
         ),
-        Case(
-            title="the CUDA runtime, which torch loads, with torch required",
-            facts=sample(elfs={CORE: library(needed=("libc10.so", "libcudart.so.14"))}, requires=("torch",)),
-            fires=False,
+        silent(
+            "the CUDA runtime from an extra of the umbrella package",
+            sample(library(needed=("libcudart.so.13",)), requires=("cuda-toolkit[cudart]==13.0.3",)),
         ),
-        Case(
-            title="the CUDA runtime from an extra of the umbrella package",
-            facts=sample(elfs={CORE: library(needed=("libcudart.so.13",))}, requires=("cuda-toolkit[cudart]==13.0.3",)),
-            fires=False,
-        ),
-        Case(title="no known libraries needed", facts=sample(), fires=False),
+        silent("no known libraries needed", sample()),
     )
 
 
@@ -101,50 +68,41 @@ _OMP = "demo/omppool.cpython-311-x86_64-linux-gnu.so"
 def optional_cases() -> tuple[Case[DistFacts], ...]:
     """The cases of ``dist/needed-optional``."""
     return (
-        Case(
-            title="modules with similar names that lack different libraries",
-            facts=sample(
+        fires(
+            "modules with similar names that lack different libraries",
+            sample(
                 elfs={
                     CORE: library(),
                     _TBB: library(needed=("libtbb.so.12",)),
                     _OMP: library(needed=("libgomp.so.1.0.0",)),
                 }
             ),
-            fires=True,
         ),
-        Case(
-            title="a library from an extra, needed by one of several modules",
-            facts=sample(
+        fires(
+            "a library from an extra, needed by one of several modules",
+            sample(
                 elfs={CORE: library(), _OTHER: library(needed=("libcublas.so.13",))},
                 requires=('nvidia-cublas; extra == "gpu"',),
             ),
-            fires=True,
         ),
-        Case(
-            title="a binding named after a known library",
-            facts=sample(
-                elfs={CORE: library(), "demo/cublas.abi3.so": library(needed=("libcublas.so.13",))},
-            ),
-            fires=True,
+        fires(
+            "a binding named after a known library",
+            sample(elfs={CORE: library(), "demo/cublas.abi3.so": library(needed=("libcublas.so.13",))}),
         ),
-        Case(
-            title="a plug-in for a known library",
-            facts=sample(
+        fires(
+            "a plug-in for a known library",
+            sample(
                 elfs={
                     CORE: library(needed=("libdemo.so",)),
                     _LIB: plain_library(),
                     "demo/lib/libdemo_gpu.so": plain_library(needed=("libcublas.so.13",)),
-                },
+                }
             ),
-            fires=True,
         ),
-        Case(title="all libraries provided", facts=sample(), fires=False),
-        Case(
-            title="the only module, without its library",
-            facts=sample(
-                elfs={CORE: library(needed=("libcublas.so.13",))}, requires=('nvidia-cublas; extra == "gpu"',)
-            ),
-            fires=False,
+        silent("all libraries provided", sample()),
+        silent(
+            "the only module, without its library",
+            sample(library(needed=("libcublas.so.13",)), requires=('nvidia-cublas; extra == "gpu"',)),
         ),
     )
 
@@ -152,34 +110,25 @@ def optional_cases() -> tuple[Case[DistFacts], ...]:
 def uncertain_cases() -> tuple[Case[DistFacts], ...]:
     """The cases of ``dist/needed-uncertain``."""
     return (
-        Case(
-            title="a plug-in for an unknown library",
-            facts=sample(
-                elfs={CORE: library(), "demo/plugins/x.so": plain_library(needed=("libknitro.so",))},
-            ),
-            fires=True,
+        fires(
+            "a plug-in for an unknown library",
+            sample(elfs={CORE: library(), "demo/plugins/x.so": plain_library(needed=("libknitro.so",))}),
         ),
-        Case(
-            title="a module that needs the same library",
-            facts=sample(elfs={CORE: library(needed=("libknitro.so",))}),
-            fires=False,
-        ),
+        silent("a module that needs the same library", sample(library(needed=("libknitro.so",)))),
     )
 
 
 def driver_cases() -> tuple[Case[DistFacts], ...]:
     """The cases of ``dist/driver-needed``."""
     return (
-        Case(title="an extension module", facts=sample(elfs={CORE: library(needed=("libcuda.so.1",))}), fires=True),
-        Case(
-            title="a library that an extension module needs",
-            facts=sample(elfs={CORE: library(needed=("libdemo.so",)), _LIB: plain_library(needed=("libcuda.so.1",))}),
-            fires=True,
+        fires("an extension module", sample(library(needed=("libcuda.so.1",)))),
+        fires(
+            "a library that an extension module needs",
+            sample(elfs={CORE: library(needed=("libdemo.so",)), _LIB: plain_library(needed=("libcuda.so.1",))}),
         ),
-        Case(
-            title="a library that no file is linked to",
-            facts=sample(elfs={CORE: library(), _LIB: plain_library(needed=("libcuda.so.1",))}),
-            fires=False,
+        silent(
+            "a library that no file is linked to",
+            sample(elfs={CORE: library(), _LIB: plain_library(needed=("libcuda.so.1",))}),
         ),
     )
 
@@ -187,21 +136,17 @@ def driver_cases() -> tuple[Case[DistFacts], ...]:
 def libpython_cases() -> tuple[Case[DistFacts], ...]:
     """The cases of ``dist/libpython``."""
     return (
-        Case(
-            title="a link to libpython3.11.so.1.0",
-            facts=sample(elfs={CORE: library(needed=("libpython3.11.so.1.0",))}),
-            fires=True,
-        ),
-        Case(title="undefined CPython symbols", facts=sample(), fires=False),
+        fires("a link to libpython3.11.so.1.0", sample(library(needed=("libpython3.11.so.1.0",)))),
+        silent("undefined CPython symbols", sample()),
     )
 
 
 def stale_cases() -> tuple[Case[DistFacts], ...]:
     """The cases of ``dist/versions-stale``."""
     return (
-        Case(
-            title="libfoo renamed only in the list of needed libraries",
-            facts=sample(
+        fires(
+            "libfoo renamed only in the list of needed libraries",
+            sample(
                 elfs={
                     CORE: library(
                         needed=("libfoo-a1b2.so.1", "libc.so.6"),
@@ -210,11 +155,10 @@ def stale_cases() -> tuple[Case[DistFacts], ...]:
                     "demo.libs/libfoo-a1b2.so.1": plain_library(),
                 }
             ),
-            fires=True,
         ),
-        Case(
-            title="libfoo renamed in both places",
-            facts=sample(
+        silent(
+            "libfoo renamed in both places",
+            sample(
                 elfs={
                     CORE: library(
                         needed=("libfoo-a1b2.so.1",),
@@ -223,7 +167,6 @@ def stale_cases() -> tuple[Case[DistFacts], ...]:
                     "demo.libs/libfoo-a1b2.so.1": plain_library(),
                 }
             ),
-            fires=False,
         ),
     )
 
@@ -231,17 +174,13 @@ def stale_cases() -> tuple[Case[DistFacts], ...]:
 def sibling_cases() -> tuple[Case[DistFacts], ...]:
     """The cases of ``dist/needed-sibling``."""
     return (
-        Case(
-            title="a search path to a folder in a required distribution",
-            facts=sample(
-                elfs={CORE: library(needed=("libcasadi.so.3",), runpath=("$ORIGIN/../casadi",))}, requires=("casadi",)
-            ),
-            fires=True,
+        fires(
+            "a search path to a folder in a required distribution",
+            sample(library(needed=("libcasadi.so.3",), runpath=("$ORIGIN/../casadi",)), requires=("casadi",)),
         ),
-        Case(
-            title="the same search path, with nothing required",
-            facts=sample(elfs={CORE: library(needed=("libcasadi.so.3",), runpath=("$ORIGIN/../casadi",))}),
-            fires=False,
+        silent(
+            "the same search path, with nothing required",
+            sample(library(needed=("libcasadi.so.3",), runpath=("$ORIGIN/../casadi",))),
         ),
     )
 
@@ -249,6 +188,6 @@ def sibling_cases() -> tuple[Case[DistFacts], ...]:
 def host_cases() -> tuple[Case[DistFacts], ...]:
     """The cases of ``dist/needed-host``."""
     return (
-        Case(title="an MPI library", facts=sample(elfs={CORE: library(needed=("libmpi.so.40",))}), fires=True),
-        Case(title="libraries that the tag promises", facts=sample(), fires=False),
+        fires("an MPI library", sample(library(needed=("libmpi.so.40",)))),
+        silent("libraries that the tag promises", sample()),
     )

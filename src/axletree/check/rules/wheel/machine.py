@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from axletree.check.engine import Case, Found, Rule, listing, subject
+from axletree.check.engine import Found, Rule, fires, listing, silent, subject
 from axletree.check.rules.wheel.sample import CORE, library, plain_library, sample
 from axletree.check.verdict import judge_platform
 from axletree.package.libraries.demand import find_roots
@@ -36,16 +36,16 @@ def _wrong_machine(facts: DistFacts) -> Iterator[Found]:
 def _unnamed(facts: DistFacts) -> Iterator[Found]:
     for machine, files in _foreign(facts, meant=False).items():
         what = subject(files, "is", "are")
-        message = f"{what} for {machine}, which the tag {facts.wheel.name.platform} does not name"
-        yield Found(where=files[0], message=message, evidence=listing(files))
+        message = f"{what} for {machine}, which the tag {facts.wheel.name.platform} does not cover"
+        yield Found(files[0], message, evidence=listing(files))
 
 
 def _carried(facts: DistFacts) -> Iterator[Found]:
     machines = _foreign(facts, meant=True)
     files = [path for paths in machines.values() for path in paths]
     if files:
-        message = f"{subject(files, 'is', 'are')} for {', '.join(machines)}, which the tag does not name"
-        yield Found(where=files[0], message=message, evidence=listing(files))
+        message = f"{subject(files, 'is', 'are')} for {', '.join(machines)}, which the tag does not cover"
+        yield Found(files[0], message, evidence=listing(files))
 
 
 def _foreign(facts: DistFacts, *, meant: bool) -> dict[str, list[str]]:
@@ -71,15 +71,16 @@ def _foreign(facts: DistFacts, *, meant: bool) -> dict[str, list[str]]:
 def _unchecked(facts: DistFacts) -> Iterator[Found]:
     code = any(member.format for member in facts.wheel.members)
     if code and not facts.linux:
-        yield Found(where=facts.wheel.filename, message=judge_platform(facts))
+        yield Found(facts.wheel.filename, judge_platform(facts))
 
 
 def _needless(facts: DistFacts) -> Iterator[Found]:
     members = facts.wheel.members
     bound = any(member.format or member.path.endswith(_LINK_TIME) for member in members) or facts.elfs
     if not bound and all(platform.system != "any" for platform in facts.platforms):
-        message = f"it contains no machine code, but the tag {facts.wheel.name.platform} restricts it to some systems"
-        yield Found(where=facts.wheel.filename, message=message)
+        tag = facts.wheel.name.platform
+        message = f"the wheel contains no machine code, but the tag {tag} restricts it to some systems"
+        yield Found(facts.wheel.filename, message)
 
 
 MACHINE_RULES: tuple[Rule[DistFacts], ...] = (
@@ -87,28 +88,20 @@ MACHINE_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/machine-wrong",
         severity="error",
         title="None of the machine code is for the platform tag's machine",
-        why="Installers select the wheel on machines that cannot load any of its code, and not on machines that could.",
-        fix="tag the wheel for the machine that it was built for",
+        why="Installers select the wheel on machines that cannot load any of its code, but not on machines that could.",
+        fix="change the platform tag to the machine that the code was built for: `axletree retag WHEEL`",
         check=_wrong_machine,
         cases=lambda: (
-            Case(
-                title=("an aarch64 module with an x86_64 tag"),
-                facts=sample(elfs={CORE: library(machine=183)}),
-                fires=True,
+            fires("an aarch64 module with an x86_64 tag", sample(library(machine=183))),
+            silent(
+                "a 32-bit ARM module with an armv6l tag, as ELF headers do not distinguish it from ARMv7",
+                sample(library(machine=40, bits=32), filename="demo-1.0-cp311-cp311-linux_armv6l.whl"),
             ),
-            Case(
-                title="a 32-bit ARM module with an armv6l tag, as ELF headers do not distinguish it from ARMv7",
-                facts=sample(
-                    filename="demo-1.0-cp311-cp311-linux_armv6l.whl", elfs={CORE: library(machine=40, bits=32)}
-                ),
-                fires=False,
+            silent(
+                "a firmware image, which the loader never loads",
+                sample(elfs={"demo/boot.elf": plain_library(machine=183, dynamic=False)}),
             ),
-            Case(
-                title="a firmware image, which the loader never loads",
-                facts=sample(elfs={"demo/boot.elf": plain_library(machine=183, dynamic=False)}),
-                fires=False,
-            ),
-            Case(title="x86_64 under x86_64", facts=sample(), fires=False),
+            silent("an x86_64 module with an x86_64 tag", sample()),
         ),
     ),
     Rule(
@@ -116,55 +109,52 @@ MACHINE_RULES: tuple[Rule[DistFacts], ...] = (
         severity="warning",
         title="A file is built for a different machine than the platform tag names",
         why="The file cannot be loaded on the machines that install the wheel; at best, it is dead weight.",
-        fix="leave the file out, or tag the wheel for the file's machine",
+        fix="leave the file out, or change the platform tag to the file's machine",
         check=_other_machine,
         cases=lambda: (
-            Case(
-                title="an aarch64 module and an x86_64 module",
-                facts=sample(elfs={CORE: library(), "demo/_b.so": library(machine=183, python_modules=("_b",))}),
-                fires=True,
+            fires(
+                "an aarch64 module and an x86_64 module",
+                sample(elfs={CORE: library(), "demo/_b.so": library(machine=183, python_modules=("_b",))}),
             ),
-            Case(title="a library with the tag `any`", facts=sample(filename="demo-1.0-py3-none-any.whl"), fires=True),
-            Case(title="GPU code", facts=sample(elfs={"demo/kernel.cubin": library(machine=190)}), fires=False),
+            fires("a library with the tag `any`", sample(filename="demo-1.0-py3-none-any.whl")),
+            silent("GPU code", sample(elfs={"demo/kernel.cubin": library(machine=190)})),
         ),
     ),
     Rule(
         id="dist/foreign-code",
         severity="info",
-        title="Files are for machines that the platform tag does not name",
-        why="The files are dead weight for users without such machines.",
-        fix="leave them out if no user needs them",
+        title="Some files are for architectures that the platform tag does not cover",
+        why="They are dead weight for users of the tagged platform.",
+        fix="leave the files out if no user needs them",
         check=_carried,
         cases=lambda: (
-            Case(
-                title="programs for two machines with the tag `any`",
-                facts=sample(
+            fires(
+                "programs for two machines with the tag `any`",
+                sample(
                     filename="demo-1.0-py3-none-any.whl",
                     elfs={"demo/x64/tool": plain_library(), "demo/arm64/tool": plain_library(machine=183)},
                 ),
-                fires=True,
             ),
-            Case(title="files for the tag's machine", facts=sample(), fires=False),
+            silent("files for the tag's machine", sample()),
         ),
     ),
     Rule(
         id="dist/platform-unchecked",
         severity="info",
         title="The audit does not check machine code for the wheel's system",
-        why="Mach-O and PE files are recognized but not read, so the libraries they need are not checked.",
-        fix="check the wheel with that system's tools (delocate, delvewheel)",
+        why="Mach-O and PE files are recognized but not read, so the libraries that they need are not checked.",
+        fix="run delocate (macOS) or delvewheel (Windows) on that system to check the wheel",
         check=_unchecked,
         cases=lambda: (
-            Case(
-                title="a wheel for macOS",
-                facts=sample(
+            fires(
+                "a wheel for macOS",
+                sample(
                     filename="demo-1.0-cp311-cp311-macosx_11_0_arm64.whl",
                     elfs={},
                     wheel={"members": (_member("demo/_core.so", "mach-o"),)},
                 ),
-                fires=True,
             ),
-            Case(title="a wheel for Linux", facts=sample(), fires=False),
+            silent("a wheel for Linux", sample()),
         ),
     ),
     Rule(
@@ -175,13 +165,9 @@ MACHINE_RULES: tuple[Rule[DistFacts], ...] = (
         fix="tag the wheel `any` if its Python files work on all systems",
         check=_needless,
         cases=lambda: (
-            Case(title="no machine code with a manylinux tag", facts=sample(elfs={}), fires=True),
-            Case(title="an extension module with a manylinux tag", facts=sample(), fires=False),
-            Case(
-                title="no machine code with the tag `any`",
-                facts=sample(filename="demo-1.0-py3-none-any.whl", elfs={}),
-                fires=False,
-            ),
+            fires("no machine code with a manylinux tag", sample(elfs={})),
+            silent("an extension module with a manylinux tag", sample()),
+            silent("no machine code with the tag `any`", sample(filename="demo-1.0-py3-none-any.whl", elfs={})),
         ),
     ),
 )

@@ -7,8 +7,9 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING
 
-from axletree.check.engine import Case, Found, Rule, listing
+from axletree.check.engine import Found, Rule, fires, listing, silent
 from axletree.check.rules.wheel.sample import sample
+from axletree.core.grouping import grouped
 from axletree.package.libraries.linkage import installed_path
 
 if TYPE_CHECKING:
@@ -60,8 +61,9 @@ def _together(found: Mapping[str, str]) -> Iterator[Found]:
     """One finding for all paths: what is wrong with the first, and how many are like it."""
     if found:
         first = next(iter(found))
-        more = f", and {len(found) - 1} more" if len(found) > 1 else ""
-        yield Found(where=first, message=f"{found[first]}{more}", evidence=listing([*found]))
+        count = len(found) - 1
+        more = f"; {count} more path{'s have' if count > 1 else ' has'} the same problem" if count else ""
+        yield Found(first, f"{found[first]}{more}", evidence=listing([*found]))
 
 
 def _too_long(facts: DistFacts) -> Iterator[Found]:
@@ -70,7 +72,7 @@ def _too_long(facts: DistFacts) -> Iterator[Found]:
         for member in facts.wheel.members
         if len(member.path.encode("utf-8", "surrogateescape")) > _NAME_BYTES
     }
-    text = f"a part of its path has {{}} bytes, but file systems allow at most {_NAME_BYTES}"
+    text = f"a part of the path has {{}} bytes, but file systems allow at most {_NAME_BYTES}"
     yield from _together({path: text.format(size) for path, size in sizes.items() if size > _NAME_BYTES})
 
 
@@ -84,8 +86,8 @@ def _long(facts: DistFacts) -> Iterator[Found]:
         limit, who = (_KERNEL_PATH, "rocBLAS can open") if kernel else (_WINDOWS_PATH, "Windows allows by default")
         if len(path) > limit - _PREFIX:
             found[path] = (
-                f"its path has {len(path)} characters below site-packages; with a typical installation folder "
-                f"({_PREFIX} more), it exceeds the {limit} that {who}"
+                f"the path has {len(path)} characters below site-packages; with a typical installation folder "
+                f"({_PREFIX} more), it exceeds the {limit} characters that {who}"
             )
     yield from _together(found)
 
@@ -100,7 +102,7 @@ def _collide(facts: DistFacts) -> Iterator[Found]:
         pair = _same_place(before, after)
         if pair is not None:
             one, other = sorted(pair)
-            found.setdefault(one, f"it has the same name as {other} on systems that ignore case")
+            found.setdefault(one, f"this file has the same name as {other} on systems that ignore case")
     yield from _together(found)
 
 
@@ -127,9 +129,9 @@ def _awkward(facts: DistFacts) -> Iterator[Found]:
             if windows and _WINDOWS.search(path):
                 found[path] = _REFUSED
         elif _CONTROL.search(path):
-            found[ascii(path)[1:-1]] = "its name contains control or invisible characters"
+            found[ascii(path)[1:-1]] = "the name contains control or invisible characters"
         elif unicodedata.normalize("NFC", path) != path:
-            found[path] = "its name is not in Unicode's composed form (NFC)"
+            found[path] = "the name is not in Unicode's composed form (NFC)"
         elif windows and _WINDOWS.search(path):
             found[path] = _REFUSED
     yield from _together(found)
@@ -137,19 +139,32 @@ def _awkward(facts: DistFacts) -> Iterator[Found]:
 
 def _claimed(facts: DistFacts) -> Iterator[Found]:
     own = facts.wheel.name.project.replace("-", "_")
-    all_tops: dict[str, list[str]] = {}
-    for path in _installed(facts):
-        all_tops.setdefault(path.partition("/")[0], []).append(path)
+    all_tops = grouped((path.partition("/")[0], path) for path in _installed(facts))
     tops = {top: paths for top, paths in all_tops.items() if top.lower() != own and _is_common(top, paths)}
     if tops:
         names = sorted(tops)
-        message = f"it puts {', '.join(names)} directly in site-packages, which all distributions share"
+        message = f"the wheel puts {', '.join(names)} directly in site-packages, which all distributions share"
         evidence = tuple(f"{name}: {len(tops[name])} file{'s' if len(tops[name]) > 1 else ''}" for name in names)
-        yield Found(where=tops[names[0]][0], message=message, evidence=evidence if len(names) > 1 else ())
+        papers = [name for name in names if _is_paper(name, tops[name])]
+        yield Found(
+            tops[names[0]][0], message, evidence=evidence if len(names) > 1 else (), fix=_moved(papers, len(names))
+        )
+
+
+def _moved(papers: list[str], names: int) -> str:
+    if not papers:
+        return "move the files into the import package, or exclude them from the wheel"
+    if len(papers) == names:
+        return "move the files into `.dist-info/licenses` (`license-files` in pyproject.toml), or exclude them"
+    return f"move the files into the import package, and {', '.join(papers)} into `.dist-info/licenses`"
 
 
 def _is_common(top: str, paths: list[str]) -> bool:
-    return top.lower() in _COMMON or (top in paths and _PAPERS.fullmatch(top) is not None)
+    return top.lower() in _COMMON or _is_paper(top, paths)
+
+
+def _is_paper(top: str, paths: list[str]) -> bool:
+    return top in paths and _PAPERS.fullmatch(top) is not None
 
 
 _WIN = "demo-1.0-cp311-cp311-win_amd64.whl"
@@ -170,8 +185,8 @@ NAME_RULES: tuple[Rule[DistFacts], ...] = (
         fix="shorten the name",
         check=_too_long,
         cases=lambda: (
-            Case(title="a 300-character name", facts=_sample(f"demo/{'x' * 300}.py"), fires=True),
-            Case(title="a 200-character name", facts=_sample(f"demo/{'x' * 200}.py"), fires=False),
+            fires("a 300-character name", _sample(f"demo/{'x' * 300}.py")),
+            silent("a 200-character name", _sample(f"demo/{'x' * 200}.py")),
         ),
     ),
     Rule(
@@ -179,25 +194,19 @@ NAME_RULES: tuple[Rule[DistFacts], ...] = (
         severity="warning",
         title="A path is too long for Windows",
         why="If long paths are not enabled, installation fails with `No such file or directory` or skips the file.",
-        fix="shorten folders and names, or leave the file (often test data) out of the wheel",
+        fix="shorten the names of folders and files, or leave the file (often test data) out of the wheel",
         check=_long,
         cases=lambda: (
-            Case(
-                title=("a 200-character path in a wheel for any system"),
-                facts=_sample(f"demo/{'x/' * 95}a.json"),
-                fires=True,
+            fires("a 200-character path in a wheel for any system", _sample(f"demo/{'x/' * 95}a.json")),
+            fires(
+                "a 120-character path of a rocBLAS kernel on Windows",
+                _sample(f"demo/rocblas/library/{'K' * 100}.co", filename=_WIN),
             ),
-            Case(
-                title="a 120-character path of a rocBLAS kernel on Windows",
-                facts=_sample(f"demo/rocblas/library/{'K' * 100}.co", filename=_WIN),
-                fires=True,
+            silent(
+                "a 200-character path on Linux",
+                _sample(f"demo/{'x/' * 95}a.json", filename="demo-1.0-py3-none-manylinux_2_17_x86_64.whl"),
             ),
-            Case(
-                title="a 200-character path on Linux",
-                facts=_sample(f"demo/{'x/' * 95}a.json", filename="demo-1.0-py3-none-manylinux_2_17_x86_64.whl"),
-                fires=False,
-            ),
-            Case(title="100 characters", facts=_sample(f"demo/{'x/' * 45}a.json"), fires=False),
+            silent("100 characters", _sample(f"demo/{'x/' * 45}a.json")),
         ),
     ),
     Rule(
@@ -208,15 +217,14 @@ NAME_RULES: tuple[Rule[DistFacts], ...] = (
         fix="rename one of the files",
         check=_collide,
         cases=lambda: (
-            Case(title="Makefile and makefile", facts=_sample("demo/Makefile", "demo/makefile"), fires=True),
-            Case(title="folders A and a", facts=_sample("demo/A/x.py", "demo/a/y.py"), fires=True),
-            Case(title="a file and a folder", facts=_sample("demo/a", "demo/a-b", "demo/A/y.py"), fires=True),
-            Case(
-                title="the same names in a wheel for Linux",
-                facts=_sample("demo/A", "demo/a", filename="demo-1.0-py3-none-manylinux_2_17_x86_64.whl"),
-                fires=False,
+            fires("Makefile and makefile", _sample("demo/Makefile", "demo/makefile")),
+            fires("folders A and a", _sample("demo/A/x.py", "demo/a/y.py")),
+            fires("a file and a folder", _sample("demo/a", "demo/a-b", "demo/A/y.py")),
+            silent(
+                "the same names in a wheel for Linux",
+                _sample("demo/A", "demo/a", filename="demo-1.0-py3-none-manylinux_2_17_x86_64.whl"),
             ),
-            Case(title="different names", facts=_sample("demo/a.py", "demo/b.py"), fires=False),
+            silent("different names", _sample("demo/a.py", "demo/b.py")),
         ),
     ),
     Rule(
@@ -228,40 +236,33 @@ NAME_RULES: tuple[Rule[DistFacts], ...] = (
         fix="rename the file",
         check=_awkward,
         cases=lambda: (
-            Case(title="aux.py", facts=_sample("demo/aux.py"), fires=True),
-            Case(title="a trailing dot", facts=_sample("demo/notes."), fires=True),
-            Case(title="a colon", facts=_sample("demo/a:b.txt"), fires=True),
-            Case(title="a decomposed letter", facts=_sample("demo/u\u0308ber.txt"), fires=True),
-            Case(title="a control character", facts=_sample("demo/a\x07.txt"), fires=True),
-            Case(
-                title="a colon in a wheel for Linux",
-                facts=_sample("demo/a:b.txt", filename="demo-1.0-py3-none-manylinux_2_17_x86_64.whl"),
-                fires=False,
+            fires("aux.py", _sample("demo/aux.py")),
+            fires("a trailing dot", _sample("demo/notes.")),
+            fires("a colon", _sample("demo/a:b.txt")),
+            fires("a decomposed letter", _sample("demo/u\u0308ber.txt")),
+            fires("a control character", _sample("demo/a\x07.txt")),
+            silent(
+                "a colon in a wheel for Linux",
+                _sample("demo/a:b.txt", filename="demo-1.0-py3-none-manylinux_2_17_x86_64.whl"),
             ),
-            Case(title="auxiliary.py, console.py", facts=_sample("demo/auxiliary.py", "demo/console.py"), fires=False),
-            Case(title="a composed letter", facts=_sample("demo/\u00fcber.txt"), fires=False),
+            silent("auxiliary.py, console.py", _sample("demo/auxiliary.py", "demo/console.py")),
+            silent("a composed letter", _sample("demo/\u00fcber.txt")),
         ),
     ),
     Rule(
         id="dist/top-level-claimed",
         severity="warning",
-        title="Files have common names directly in site-packages",
-        why=(
-            "Two distributions that both contain `tests/__init__.py` or `LICENSE` overwrite each other's files, "
-            "and removing one breaks the other. `import tests` may also find the wrong one."
-        ),
-        fix="move the files into the import package, leave them out, or put documents in `.dist-info/licenses`",
+        title="Files with common names are directly in site-packages",
+        why="Two distributions that both contain `tests/__init__.py` or `LICENSE` overwrite each other's files, "
+        "and removing one breaks the other. `import tests` may also find the wrong one.",
+        fix="move the files into the import package (licenses into `.dist-info/licenses`), or exclude them",
         check=_claimed,
         cases=lambda: (
-            Case(title="tests", facts=_sample("tests/__init__.py", "tests/test_a.py"), fires=True),
-            Case(title="LICENSE", facts=_sample("LICENSE"), fires=True),
-            Case(title="lib and include", facts=_sample("lib/x.txt", "include/x.h"), fires=True),
-            Case(title="tests below the package", facts=_sample("demo/tests/__init__.py", "demo/LICENSE"), fires=False),
-            Case(
-                title=("files that are installed elsewhere"),
-                facts=_sample("demo-1.0.data/data/share/doc/LICENSE"),
-                fires=False,
-            ),
+            fires("tests", _sample("tests/__init__.py", "tests/test_a.py")),
+            fires("LICENSE", _sample("LICENSE")),
+            fires("lib and include", _sample("lib/x.txt", "include/x.h")),
+            silent("tests below the package", _sample("demo/tests/__init__.py", "demo/LICENSE")),
+            silent("files that are installed elsewhere", _sample("demo-1.0.data/data/share/doc/LICENSE")),
         ),
     ),
 )

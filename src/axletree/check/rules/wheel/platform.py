@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from axletree.check.engine import Case, Found, Rule, listing, subject
-from axletree.check.rules.wheel.sample import CORE, glibc, library, plain_library, sample
+from axletree.check.engine import Found, Rule, fires, listing, silent, subject
+from axletree.check.rules.wheel.sample import glibc, library, plain_library, sample
+from axletree.core.grouping import grouped
 from axletree.core.units import some_of
 from axletree.package.libraries.platforms import libc_of
 from axletree.package.libraries.policy import SymbolNeed, broken_needs, parse_glibc
@@ -21,14 +22,11 @@ _SHOWN = 3
 
 
 def _by_file(needs: Iterable[SymbolNeed]) -> dict[str, list[SymbolNeed]]:
-    files: dict[str, list[SymbolNeed]] = {}
-    for need in needs:
-        files.setdefault(need.path, []).append(need)
-    return files
+    return grouped((need.path, need) for need in needs)
 
 
 def _text(need: SymbolNeed) -> str:
-    return f"{need.family}_{need.version} of {need.library}"
+    return f"{need.family}_{need.version} from {need.library}"
 
 
 def _above(facts: DistFacts, platform: Platform) -> dict[str, list[SymbolNeed]]:
@@ -50,14 +48,12 @@ def _above_tag(facts: DistFacts) -> Iterator[Found]:
 
 def _too_new(above: dict[str, list[SymbolNeed]], platform: Platform, fix: str | None = None) -> Iterator[Found]:
     """One finding for all files that need the same too much."""
-    groups: dict[tuple[str, ...], list[str]] = {}
-    for path, needs in above.items():
-        groups.setdefault(tuple(dict.fromkeys(map(_text, needs))), []).append(path)
+    groups = grouped((tuple(dict.fromkeys(map(_text, needs))), path) for path, needs in above.items())
     for texts, paths in groups.items():
         versions = some_of(texts, _SHOWN, what="version")
-        message = f"{subject(paths, 'needs', 'need')} {versions}, more than {platform.tag} promises"
+        message = f"{subject(paths, 'needs', 'need')} {versions}, which is more than {platform.tag} promises"
         evidence = (*listing(texts), *listing(paths))
-        yield Found(where=paths[0], message=message, evidence=evidence, fix=fix)
+        yield Found(paths[0], message, evidence=evidence, fix=fix)
 
 
 def _above_wanted(facts: DistFacts) -> Iterator[Found]:
@@ -67,12 +63,12 @@ def _above_wanted(facts: DistFacts) -> Iterator[Found]:
     yield from _too_new(_above(facts, wanted), wanted)
     for need in facts.needs:
         if need.owner == "system" and wanted.policy and not _promises(wanted, need.soname):
-            message = f"it needs {need.soname}, which {wanted.tag} does not promise"
-            yield Found(where=need.files[0], message=message, evidence=listing(need.files))
+            message = f"{subject(need.files, 'needs', 'need')} {need.soname}, which {wanted.tag} does not promise"
+            yield Found(need.files[0], message, evidence=listing(need.files))
     others = [path for path, elf in facts.elfs.items() if elf.architecture not in {None, wanted.machine}]
     if others:
         message = f"{subject(others, 'is', 'are')} for a different machine than {wanted.tag}"
-        yield Found(where=others[0], message=message, evidence=listing(others))
+        yield Found(others[0], message, evidence=listing(others))
     yield from _linked_otherwise(facts, wanted)
 
 
@@ -99,7 +95,7 @@ def _linked_otherwise(facts: DistFacts, platform: Platform) -> Iterator[Found]:
         message = (
             f"{subject(files, 'is', 'are')} linked to {other}, which systems with the tag {platform.tag} do not have"
         )
-        yield Found(where=files[0], message=message, evidence=listing(files))
+        yield Found(files[0], message, evidence=listing(files))
 
 
 def _above_promise(facts: DistFacts) -> Iterator[Found]:
@@ -113,8 +109,8 @@ def _above_promise(facts: DistFacts) -> Iterator[Found]:
     ]
     for path, needs in _by_file(above).items():
         worst = max(needs, key=lambda need: parse_glibc(need.version) or ())
-        message = f"it needs {_text(worst)}, but glibc {facts.glibc} was promised to be enough"
-        yield Found(where=path, message=message, evidence=listing([*map(_text, needs)]))
+        message = f"this file needs {_text(worst)}, but the package promises to work with glibc {facts.glibc}"
+        yield Found(path, message, evidence=listing([*map(_text, needs)]))
 
 
 def _unportable(facts: DistFacts) -> Iterator[Found]:
@@ -125,7 +121,7 @@ def _unportable(facts: DistFacts) -> Iterator[Found]:
         floor = facts.floors.get(platform.machine or "", "any")
         allowed = f"; its files would allow {floor}" if floor != platform.tag else ""
         message = f"the tag {platform.tag} does not specify which systems the wheel works on{allowed}"
-        yield Found(where=facts.wheel.filename, message=message)
+        yield Found(facts.wheel.filename, message)
 
 
 PLATFORM_RULES: tuple[Rule[DistFacts], ...] = (
@@ -135,43 +131,29 @@ PLATFORM_RULES: tuple[Rule[DistFacts], ...] = (
         title="A file needs newer system libraries than the platform tag promises",
         why="Installers select the wheel on older systems, where importing it fails with ``version `GLIBC_2.34' "
         "not found``.",
-        fix="tag the wheel for the versions that it needs, or build it with an older toolchain or sysroot",
+        fix="choose a tag that promises the versions that the wheel needs, or build it with an older toolchain or "
+        "sysroot",
         check=_above_tag,
         cases=lambda: (
-            Case(
-                title="GLIBC_2.34 with a manylinux_2_17 tag",
-                facts=sample(elfs={CORE: library(versions_needed=glibc("2.34"))}),
-                fires=True,
-            ),
-            Case(
-                title="GLIBC_PRIVATE, which no tag promises",
-                facts=sample(elfs={CORE: library(versions_needed=glibc("PRIVATE"))}),
-                fires=True,
-            ),
-            Case(
-                title="several tags; the lowest is too low",
-                facts=sample(
+            fires("GLIBC_2.34 with a manylinux_2_17 tag", sample(library(versions_needed=glibc("2.34")))),
+            fires("GLIBC_PRIVATE, which no tag promises", sample(library(versions_needed=glibc("PRIVATE")))),
+            fires(
+                "several tags; the lowest is too low",
+                sample(
+                    library(versions_needed=glibc("2.34")),
                     filename="demo-1.0-cp311-cp311-manylinux_2_17_x86_64.manylinux_2_34_x86_64.whl",
-                    elfs={CORE: library(versions_needed=glibc("2.34"))},
                 ),
-                fires=True,
             ),
-            Case(title="GLIBC_2.14 with a manylinux_2_17 tag", facts=sample(), fires=False),
-            Case(
-                title="a tag between two policies, with a sufficient glibc version",
-                facts=sample(
-                    filename="demo-1.0-cp311-cp311-manylinux_2_25_x86_64.whl",
-                    elfs={CORE: library(versions_needed=glibc("2.25"))},
+            silent("GLIBC_2.14 with a manylinux_2_17 tag", sample()),
+            silent(
+                "a tag between two policies, with a sufficient glibc version",
+                sample(
+                    library(versions_needed=glibc("2.25")), filename="demo-1.0-cp311-cp311-manylinux_2_25_x86_64.whl"
                 ),
-                fires=False,
             ),
-            Case(
-                title="linux_x86_64, which makes no promise",
-                facts=sample(
-                    filename="demo-1.0-cp311-cp311-linux_x86_64.whl",
-                    elfs={CORE: library(versions_needed=glibc("2.34"))},
-                ),
-                fires=False,
+            silent(
+                "linux_x86_64, which makes no promise",
+                sample(library(versions_needed=glibc("2.34")), filename="demo-1.0-cp311-cp311-linux_x86_64.whl"),
             ),
         ),
     ),
@@ -180,20 +162,19 @@ PLATFORM_RULES: tuple[Rule[DistFacts], ...] = (
         severity="error",
         title="A file needs a newer glibc than promised",
         why="The recipe (`glibc`) or `--glibc` names the oldest system that the wheel must support.",
-        fix="build the wheel with an older toolchain or sysroot, or promise a newer glibc",
+        fix="build the wheel with an older toolchain or sysroot, or raise `glibc` in the recipe's package",
         check=_above_promise,
         cases=lambda: (
-            Case(
-                title="GLIBC_2.34 needed, 2.28 promised",
-                facts=sample(
+            fires(
+                "GLIBC_2.34 needed, 2.28 promised",
+                sample(
+                    library(versions_needed=glibc("2.34")),
                     filename="demo-1.0-cp311-cp311-manylinux_2_34_x86_64.whl",
-                    elfs={CORE: library(versions_needed=glibc("2.34"))},
                     glibc="2.28",
                 ),
-                fires=True,
             ),
-            Case(title="GLIBC_2.14 needed, 2.17 promised", facts=sample(glibc="2.17"), fires=False),
-            Case(title="no glibc promised", facts=sample(), fires=False),
+            silent("GLIBC_2.14 needed, 2.17 promised", sample(glibc="2.17")),
+            silent("no glibc promised", sample()),
         ),
     ),
     Rule(
@@ -201,26 +182,24 @@ PLATFORM_RULES: tuple[Rule[DistFacts], ...] = (
         severity="error",
         title="A file needs more than the requested policy promises",
         why="`--policy` names the systems that must be able to load the wheel.",
-        fix="build the wheel with an older toolchain or sysroot, or request a newer policy",
+        fix=(
+            "build the wheel for the policy's architecture and C library, with an older toolchain or sysroot, "
+            "or request a different policy with `--policy`"
+        ),
         check=_above_wanted,
         cases=lambda: (
-            Case(
-                title="GLIBC_2.34 needed, manylinux_2_28 requested",
-                facts=sample(
+            fires(
+                "GLIBC_2.34 needed, manylinux_2_28 requested",
+                sample(
+                    library(versions_needed=glibc("2.34")),
                     filename="demo-1.0-cp311-cp311-manylinux_2_34_x86_64.whl",
-                    elfs={CORE: library(versions_needed=glibc("2.34"))},
                     wanted="manylinux_2_28_x86_64",
                 ),
-                fires=True,
             ),
-            Case(title="linked to glibc, musllinux requested", facts=sample(wanted="musllinux_1_2_x86_64"), fires=True),
-            Case(title="a different machine requested", facts=sample(wanted="manylinux_2_28_aarch64"), fires=True),
-            Case(
-                title=("GLIBC_2.14 needed, manylinux_2_28 requested"),
-                facts=sample(wanted="manylinux_2_28_x86_64"),
-                fires=False,
-            ),
-            Case(title="no policy requested", facts=sample(), fires=False),
+            fires("linked to glibc, musllinux requested", sample(wanted="musllinux_1_2_x86_64")),
+            fires("a different machine requested", sample(wanted="manylinux_2_28_aarch64")),
+            silent("GLIBC_2.14 needed, manylinux_2_28 requested", sample(wanted="manylinux_2_28_x86_64")),
+            silent("no policy requested", sample()),
         ),
     ),
     Rule(
@@ -228,30 +207,21 @@ PLATFORM_RULES: tuple[Rule[DistFacts], ...] = (
         severity="error",
         title="A file is linked to a different C library than the platform tag names",
         why="glibc and musl are not interchangeable: the loader finds neither the library nor its symbols.",
-        fix="build the wheel in an image of the tag's family (manylinux or musllinux), or correct the tag",
+        fix="build the wheel in a manylinux or musllinux image that matches the tag, or correct the tag",
         check=_other_libc,
         cases=lambda: (
-            Case(title="glibc with a musllinux tag", facts=sample(filename=_MUSL_NAME), fires=True),
-            Case(
-                title="musl with a manylinux tag",
-                facts=sample(elfs={CORE: library(needed=("libc.musl-x86_64.so.1",), versions_needed=())}),
-                fires=True,
+            fires("glibc with a musllinux tag", sample(filename=_MUSL_NAME)),
+            fires("musl with a manylinux tag", sample(library(needed=("libc.musl-x86_64.so.1",), versions_needed=()))),
+            silent(
+                "musl with a musllinux tag",
+                sample(library(needed=("libc.musl-x86_64.so.1",), versions_needed=()), filename=_MUSL_NAME),
             ),
-            Case(
-                title="musl with a musllinux tag",
-                facts=sample(
-                    filename=_MUSL_NAME,
-                    elfs={CORE: library(needed=("libc.musl-x86_64.so.1",), versions_needed=())},
-                ),
-                fires=False,
-            ),
-            Case(
-                title="a static program with both tags",
-                facts=sample(
+            silent(
+                "a static program with both tags",
+                sample(
                     filename="demo-1.0-py3-none-manylinux_2_17_x86_64.musllinux_1_2_x86_64.whl",
                     elfs={"demo/tool": plain_library(kind="executable", needed=(), versions_needed=())},
                 ),
-                fires=False,
             ),
         ),
     ),
@@ -261,15 +231,13 @@ PLATFORM_RULES: tuple[Rule[DistFacts], ...] = (
         title="The platform tag promises nothing about the system",
         why="The tag `linux_x86_64` promises only that the wheel works on the machine that it was built on. Public "
         "indexes reject it, and installers accept it on systems that are too old for it.",
-        fix="tag the wheel for the lowest manylinux policy that its files allow",
+        fix="change the platform tag to the lowest one that the files allow: `axletree repair WHEEL`",
         check=_unportable,
         cases=lambda: (
-            Case(title="linux_x86_64", facts=sample(filename="demo-1.0-cp311-cp311-linux_x86_64.whl"), fires=True),
-            Case(
-                title="linux_armv7l", facts=sample(filename="demo-1.0-py3-none-linux_armv7l.whl", elfs={}), fires=False
-            ),
-            Case(title="manylinux_2_17_x86_64", facts=sample(), fires=False),
-            Case(title="any", facts=sample(filename="demo-1.0-py3-none-any.whl", elfs={}), fires=False),
+            fires("linux_x86_64", sample(filename="demo-1.0-cp311-cp311-linux_x86_64.whl")),
+            silent("linux_armv7l", sample(filename="demo-1.0-py3-none-linux_armv7l.whl", elfs={})),
+            silent("manylinux_2_17_x86_64", sample()),
+            silent("any", sample(filename="demo-1.0-py3-none-any.whl", elfs={})),
         ),
     ),
 )

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from axletree.binary.elf.facts import AbiUse
-from axletree.check.engine import Case, Found, Rule
+from axletree.check.engine import Found, Rule, fires, silent
 from axletree.check.rules.wheel.sample import CORE, library, plain_library, sample
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def _copies(facts: DistFacts, names: Iterable[str]) -> dict[str, tuple[str, tupl
     found: dict[str, tuple[str, tuple[str, ...]]] = {}
     for need in facts.needs:
         if pattern.fullmatch(need.soname):
-            origin = need.by if need.owner == "wheel" else f"{need.soname} of {need.by or 'nobody known'}"
+            origin = need.by if need.owner == "wheel" else f"{need.soname} from {need.by or 'an unknown source'}"
             known, files = found.get(need.soname, (origin, ()))
             found[need.soname] = (known, tuple(sorted({*files, *need.files})))
     return found
@@ -48,7 +48,7 @@ def _cuda(facts: DistFacts) -> Iterator[Found]:
     for path, elf in facts.elfs.items():
         needed = sorted(copies.keys() & set(elf.needed))
         if len(needed) > 1:
-            yield Found(where=path, message=f"it needs two CUDA runtimes: {', '.join(needed)}")
+            yield Found(path, f"this file needs two CUDA runtimes: {', '.join(needed)}")
 
 
 def _openmp(facts: DistFacts) -> Iterator[Found]:
@@ -61,16 +61,25 @@ def _openmp(facts: DistFacts) -> Iterator[Found]:
         origin, files = copies[soname]
         if torch is not None and torch.name != facts.wheel.name.project and soname.startswith("libgomp"):
             message = (
-                f"{files[0]} loads {origin}, but {torch.name}, which it is linked to, also provides an OpenMP runtime"
+                f"{files[0]} loads {origin}, but is also linked to {torch.name}, which provides its own OpenMP runtime"
             )
-            yield Found(where=origin, message=message)
+            yield Found(origin, message, fix=_without_copy(soname, torch.name))
+
+
+def _without_copy(soname: str, provider: str) -> str:
+    """The name of a copy that a repair made has a hash, which that of the original lacks."""
+    original = re.sub(r"(?<=libgomp)[-.][0-9a-f]{6,}(?=\.so)", "", soname)
+    return (
+        f"build the wheel again without this copy: repair it with `axletree repair`, which leaves {original} to "
+        f"{provider}, or with `auditwheel repair --exclude '{original.partition('.so')[0]}.so*'`"
+    )
 
 
 def _found(copies: dict[str, tuple[str, tuple[str, ...]]], what: str) -> Found:
     parts = [f"{files[0]} loads {origin}" for origin, files in copies.values()]
     evidence = tuple(f"{path} needs {soname}" for soname, (_, files) in copies.items() for path in files)
     where = next(iter(copies.values()))[1][0]
-    return Found(where=where, message=f"more than one {what}: {'; '.join(parts)}", evidence=evidence)
+    return Found(where, f"the wheel loads more than one {what}: {'; '.join(parts)}", evidence=evidence)
 
 
 def _strings(facts: DistFacts) -> Iterator[Found]:
@@ -85,8 +94,8 @@ def _strings(facts: DistFacts) -> Iterator[Found]:
             for user, used in ((elf.abi, other.abi), (other.abi, elf.abi)):
                 if user.old_strings and not user.cxx11 and used.cxx11 and not used.old_strings:
                     old, new = (path, names[soname]) if user is elf.abi else (names[soname], path)
-                    message = f"its symbols use only the old std::string, but those of {new} use only the new one"
-                    yield Found(where=old, message=message)
+                    message = f"this file uses only the old std::string, but {new} uses only the new one"
+                    yield Found(old, message)
 
 
 RUNTIME_RULES: tuple[Rule[DistFacts], ...] = (
@@ -96,15 +105,13 @@ RUNTIME_RULES: tuple[Rule[DistFacts], ...] = (
         title="Two CUDA runtimes in one process",
         why="Each runtime has its own streams, events and memory, and does not recognize the other's: calls fail "
         "with `cudaErrorInvalidResourceHandle`, often far from the cause.",
-        fix=(
-            "leave libcudart to the distribution that provides it (as `axletree repair` does), and require that "
-            "distribution"
-        ),
+        fix="leave libcudart to the distribution that provides it (as `axletree repair` does), and require that "
+        "distribution",
         check=_cuda,
         cases=lambda: (
-            Case(
-                title="one runtime from NVIDIA's wheel, one vendored",
-                facts=sample(
+            fires(
+                "one runtime from NVIDIA's wheel, one vendored",
+                sample(
                     elfs={
                         CORE: library(needed=("libc10.so", "libcudart.so.13")),
                         _OTHER: library(needed=("libcudart.faf08d9a.so.13",), runpath=("$ORIGIN/../demo.libs",)),
@@ -112,33 +119,26 @@ RUNTIME_RULES: tuple[Rule[DistFacts], ...] = (
                     },
                     requires=("torch",),
                 ),
-                fires=True,
             ),
-            Case(
-                title="one file that needs two runtimes",
-                facts=sample(elfs={CORE: library(needed=("libcudart.so.12", "libcudart.so.13"))}, requires=("torch",)),
-                fires=True,
+            fires(
+                "one file that needs two runtimes",
+                sample(library(needed=("libcudart.so.12", "libcudart.so.13")), requires=("torch",)),
             ),
-            Case(
-                title="builds for two CUDA releases",
-                facts=sample(
-                    elfs={
-                        CORE: library(needed=("libcudart.so.13",)),
-                        _OTHER: library(needed=("libcudart.so.12",)),
-                    },
+            silent(
+                "builds for two CUDA releases",
+                sample(
+                    elfs={CORE: library(needed=("libcudart.so.13",)), _OTHER: library(needed=("libcudart.so.12",))},
                     requires=("torch",),
                 ),
-                fires=False,
             ),
-            Case(
-                title="one vendored copy for all files",
-                facts=sample(
+            silent(
+                "one vendored copy for all files",
+                sample(
                     elfs={
                         CORE: library(needed=("libcudart.faf08d9a.so.13",), runpath=("$ORIGIN/../demo.libs",)),
                         _VENDORED: plain_library(soname="libcudart.faf08d9a.so.13"),
                     }
                 ),
-                fires=False,
             ),
         ),
     ),
@@ -148,12 +148,14 @@ RUNTIME_RULES: tuple[Rule[DistFacts], ...] = (
         title="Two OpenMP runtimes in one process",
         why="Each runtime has its own threads: the process has twice as many threads as cores, settings reach only "
         "one runtime, and some pairs abort (`OMP: Error #15`) or deadlock after a fork.",
-        fix="link all files to one runtime; files linked to torch should use torch's",
+        fix=(
+            "link all files to the same OpenMP runtime; for files linked to torch, use the runtime that torch provides"
+        ),
         check=_openmp,
         cases=lambda: (
-            Case(
-                title="libgomp and libiomp5",
-                facts=sample(
+            fires(
+                "libgomp and libiomp5",
+                sample(
                     elfs={
                         CORE: library(needed=("libgomp-24e2ab19.so.1.0.0",), runpath=("$ORIGIN/../demo.libs",)),
                         _OTHER: library(needed=("libiomp5.so",), runpath=("$ORIGIN/../demo.libs",)),
@@ -161,11 +163,10 @@ RUNTIME_RULES: tuple[Rule[DistFacts], ...] = (
                         "demo.libs/libiomp5.so": plain_library(),
                     }
                 ),
-                fires=True,
             ),
-            Case(
-                title="a vendored libgomp and torch's own",
-                facts=sample(
+            fires(
+                "a vendored libgomp and torch's own",
+                sample(
                     elfs={
                         CORE: library(
                             needed=("libc10.so", "libgomp-24e2ab19.so.1.0.0"), runpath=("$ORIGIN/../demo.libs",)
@@ -174,17 +175,15 @@ RUNTIME_RULES: tuple[Rule[DistFacts], ...] = (
                     },
                     requires=("torch",),
                 ),
-                fires=True,
             ),
-            Case(
-                title="one vendored libgomp",
-                facts=sample(
+            silent(
+                "one vendored libgomp",
+                sample(
                     elfs={
                         CORE: library(needed=("libgomp-24e2ab19.so.1.0.0",), runpath=("$ORIGIN/../demo.libs",)),
                         _GOMP: plain_library(),
                     }
                 ),
-                fires=False,
             ),
         ),
     ),
@@ -196,25 +195,23 @@ RUNTIME_RULES: tuple[Rule[DistFacts], ...] = (
         fix="compile all files with the same `_GLIBCXX_USE_CXX11_ABI`",
         check=_strings,
         cases=lambda: (
-            Case(
-                title="a new module linked to an old library",
-                facts=sample(
+            fires(
+                "a new module linked to an old library",
+                sample(
                     elfs={
                         CORE: library(needed=("libx.so",), rpath=("$ORIGIN",), abi=AbiUse(cxx11=5)),
                         "demo/libx.so": plain_library(abi=AbiUse(old_strings=3)),
                     }
                 ),
-                fires=True,
             ),
-            Case(
-                title="a new module linked to a new library",
-                facts=sample(
+            silent(
+                "a new module linked to a new library",
+                sample(
                     elfs={
                         CORE: library(needed=("libx.so",), rpath=("$ORIGIN",), abi=AbiUse(cxx11=5)),
                         "demo/libx.so": plain_library(abi=AbiUse(cxx11=3)),
                     }
                 ),
-                fires=False,
             ),
         ),
     ),

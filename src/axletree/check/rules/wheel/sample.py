@@ -100,6 +100,7 @@ def plain_library(**changes: Any) -> ElfFacts:
 
 
 def sample(
+    module: ElfFacts | None = None,
     *,
     filename: str = FILENAME,
     elfs: Mapping[str, ElfFacts] | None = None,
@@ -109,8 +110,19 @@ def sample(
     damaged: tuple[tuple[str, str], ...] = (),
     **promises: Any,
 ) -> DistFacts:
-    """Facts of a wheel that is right but for what is given; ``wheel`` replaces fields of its :class:`WheelFacts`."""
-    elfs = {CORE: library()} if elfs is None else elfs
+    """Facts of a wheel that is right but for what is given.
+
+    Args:
+        module: its extension module.
+        filename: with the tag.
+        elfs: all ELF files, where they are not that module alone.
+        files: paths of other files.
+        requires: its requirements.
+        wheel: replaces fields of its :class:`WheelFacts`.
+        damaged: ELF files that cannot be read, and why.
+        promises: what else :func:`observe_dist` is told.
+    """
+    elfs = {CORE: module or library()} if elfs is None else elfs
     name = parse_wheel_name(filename)
     paths = ["demo/__init__.py", *elfs, *files]
     facts = WheelFacts(

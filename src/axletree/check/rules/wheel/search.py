@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from axletree.check.engine import Case, Found, Rule, listing, subject
+from axletree.check.engine import Found, Rule, fires, listing, silent, subject
 from axletree.check.rules.wheel.sample import CORE, library, plain_library, sample
 from axletree.core.units import some_of
 from axletree.package.libraries.linkage import installed_path, search_path
@@ -34,13 +34,13 @@ def _cut_off(facts: DistFacts, *, programs: bool) -> Iterator[Found]:
     groups: dict[tuple[tuple[str, ...], tuple[str, ...], str], list[str]] = {}
     for (user, root), sonames in lost.items():
         entries = tuple(f"searched: {entry.text}" for entry in search_path(user, elfs[user]))
-        way = "" if user == root else f", when {root} loads it"
-        groups.setdefault((tuple(sorted(sonames)), entries or ("it has no search path",), way), []).append(user)
+        way = "" if user == root else f", when loaded by {root}"
+        groups.setdefault((tuple(sorted(sonames)), entries or ("no search path",), way), []).append(user)
     for (libraries, entries, way), users in groups.items():
         who = subject(users, "cannot find", "cannot find")
         message = f"{who} {', '.join(libraries)}, which the wheel contains{way}"
-        evidence = (*entries, *(f"there: {path}" for path in _places(facts, libraries)), *listing(users))
-        yield Found(where=users[0], message=message, evidence=evidence)
+        evidence = (*entries, *(f"found at: {path}" for path in _places(facts, libraries)), *listing(users))
+        yield Found(users[0], message, evidence=evidence)
 
 
 def _places(facts: DistFacts, sonames: Sequence[str]) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ def _one_for_all(files: dict[str, list[str]], more: str = "") -> Iterator[Found]
         message = f"{subject(paths, 'searches', 'search')} {some_of(names, _SHOWN)}{more}"
         same = len({tuple(users) for users in files.values()}) == 1
         evidence = paths if same else [f"{path} searches {text!r}" for text, users in files.items() for path in users]
-        yield Found(where=paths[0], message=message, evidence=listing(evidence))
+        yield Found(paths[0], message, evidence=listing(evidence))
 
 
 def _absolute(facts: DistFacts) -> Iterator[Found]:
@@ -132,8 +132,8 @@ def _ignored(facts: DistFacts) -> Iterator[Found]:
     for path, elf in facts.elfs.items():
         lost = [entry for entry in elf.rpath if entry not in elf.runpath]
         if elf.runpath and lost:
-            message = f"its DT_RPATH entries {', '.join(lost)} are ignored because it also has DT_RUNPATH"
-            yield Found(where=path, message=message, evidence=tuple(f"DT_RUNPATH: {entry}" for entry in elf.runpath))
+            message = f"the DT_RPATH entries {', '.join(lost)} are ignored because the file also has DT_RUNPATH"
+            yield Found(path, message, evidence=tuple(f"DT_RUNPATH: {entry}" for entry in elf.runpath))
 
 
 def _out_of_reach(facts: DistFacts) -> Iterator[Found]:
@@ -150,9 +150,12 @@ def _out_of_reach(facts: DistFacts) -> Iterator[Found]:
             entries = dict.fromkeys((*search_path(path, elf), *(e for name in names for e in inherited.get(name, ()))))
             abroad = any(provider.lies_in(entry.folder or "") for entry in entries for provider in facts.providers)
             if abroad and not any(p.lies_in(entry.folder or "") for p in providers for entry in entries):
-                message = f"it searches other distributions' folders, but not the one with {need.soname} ({need.by})"
+                message = (
+                    f"this file searches other distributions' folders, but not the one that contains {need.soname} "
+                    f"({need.by})"
+                )
                 evidence = (*(f"searched: {entry.text}" for entry in entries), *(f"found in: {f}" for f in folders))
-                yield Found(where=path, message=message, evidence=evidence)
+                yield Found(path, message, evidence=evidence)
 
 
 def _inherited(facts: DistFacts) -> dict[str, dict[SearchEntry, None]]:
@@ -171,50 +174,44 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/library-cut-off",
         severity="error",
         title="A file cannot find a library in its own wheel",
-        why=(
-            "The loader uses the file's own search path, and inherits the DT_RPATH but not the DT_RUNPATH of "
-            "libraries that load the file. No other file in the wheel loads the library first."
-        ),
+        why="The loader uses the file's own search path and the DT_RPATH, but not the DT_RUNPATH, of libraries that "
+        "load the file. No other file in the wheel loads the library first.",
         fix="link the file with an RPATH from its folder to the library's folder, such as `$ORIGIN/../lib`",
         check=_library_cut_off,
         cases=lambda: (
-            Case(
-                title="a library in a different folder, with no search path",
-                facts=sample(elfs={CORE: library(needed=("libdemo.so",)), _LIB: plain_library()}),
-                fires=True,
+            fires(
+                "a library in a different folder, with no search path",
+                sample(elfs={CORE: library(needed=("libdemo.so",)), _LIB: plain_library()}),
             ),
-            Case(
-                title="a DT_RUNPATH that the library in between does not inherit",
-                facts=sample(
+            fires(
+                "a DT_RUNPATH that the library in between does not inherit",
+                sample(
                     elfs={
                         CORE: library(needed=("libmid.so",), runpath=("$ORIGIN/lib",)),
                         "demo/lib/libmid.so": plain_library(needed=("libdemo.so",)),
                         _LIB: plain_library(),
                     }
                 ),
-                fires=True,
             ),
-            Case(
-                title="a DT_RPATH that the library in between inherits",
-                facts=sample(
+            silent(
+                "a DT_RPATH that the library in between inherits",
+                sample(
                     elfs={
                         CORE: library(needed=("libmid.so",), rpath=("$ORIGIN/lib",)),
                         "demo/lib/libmid.so": plain_library(needed=("libdemo.so",)),
                         _LIB: plain_library(),
                     }
                 ),
-                fires=False,
             ),
-            Case(
-                title="another module of the package loads it",
-                facts=sample(
+            silent(
+                "a library that another module in the package loads first",
+                sample(
                     elfs={
                         CORE: library(needed=("libdemo.so",), runpath=("$ORIGIN/lib",)),
                         "demo/sub/_more.abi3.so": library(needed=("libdemo.so",)),
                         _LIB: plain_library(),
                     }
                 ),
-                fires=False,
             ),
         ),
     ),
@@ -223,22 +220,22 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
         severity="warning",
         title="A program cannot find a library in its own wheel",
         why="The loader resolves a program's libraries before its code runs, using only the program's search path.",
-        fix="link the program with an RPATH from its folder to the library's, such as `$ORIGIN/../lib`, or omit it",
+        fix="link the program with an RPATH from its folder to the library's, such as `$ORIGIN/../lib`, or leave the "
+        "program out",
         check=_program_cut_off,
         cases=lambda: (
-            Case(
-                title="a program in bin with its library in lib and no search path",
-                facts=sample(
+            fires(
+                "a program in bin with its library in lib and no search path",
+                sample(
                     elfs={
                         _TOOL: plain_library(interpreter="/lib64/ld.so", needed=("libdemo.so",)),
                         _LIB: plain_library(),
                     }
                 ),
-                fires=True,
             ),
-            Case(
-                title="a program that searches $ORIGIN/../lib",
-                facts=sample(
+            silent(
+                "a program that searches $ORIGIN/../lib",
+                sample(
                     elfs={
                         _TOOL: plain_library(
                             interpreter="/lib64/ld.so", needed=("libdemo.so",), runpath=("$ORIGIN/../lib",)
@@ -246,7 +243,6 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
                         _LIB: plain_library(),
                     }
                 ),
-                fires=False,
             ),
         ),
     ),
@@ -255,32 +251,25 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
         severity="warning",
         title="A search path includes folders in other distributions, but lacks a required one",
         why="The loader finds the library only if something else has already loaded it.",
-        fix="add the missing folder to the RPATH",
+        fix="add the folder after `found in` to the RPATH, relative to $ORIGIN",
         check=_out_of_reach,
         cases=lambda: (
-            Case(
-                title="a path to torch/lib, but none to nvidia/cu13/lib",
-                facts=sample(
-                    elfs={CORE: library(needed=("libcublas.so.13",), rpath=("$ORIGIN/../torch/lib",))},
+            fires(
+                "a path to torch/lib, but none to nvidia/cu13/lib",
+                sample(
+                    library(needed=("libcublas.so.13",), rpath=("$ORIGIN/../torch/lib",)), requires=("nvidia-cublas",)
+                ),
+            ),
+            silent(
+                "a path to nvidia/cu14/lib, the folder of a later release",
+                sample(
+                    library(needed=("libcublas.so.14",), rpath=("$ORIGIN/../nvidia/cu14/lib",)),
                     requires=("nvidia-cublas",),
                 ),
-                fires=True,
             ),
-            Case(
-                title="a path to nvidia/cu14/lib, the folder of a later release",
-                facts=sample(
-                    elfs={CORE: library(needed=("libcublas.so.14",), rpath=("$ORIGIN/../nvidia/cu14/lib",))},
-                    requires=("nvidia-cublas",),
-                ),
-                fires=False,
-            ),
-            Case(
-                title="torch's libraries, which importing torch loads",
-                facts=sample(
-                    elfs={CORE: library(needed=("libc10.so",), rpath=("$ORIGIN/../nvidia/cu13/lib",))},
-                    requires=("torch",),
-                ),
-                fires=False,
+            silent(
+                "torch's libraries, which importing torch loads",
+                sample(library(needed=("libc10.so",), rpath=("$ORIGIN/../nvidia/cu13/lib",)), requires=("torch",)),
             ),
         ),
     ),
@@ -288,39 +277,29 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/rpath-absolute",
         severity="warning",
         title="A search path includes a folder that other machines may have too",
-        why=(
-            "On other machines, this folder may contain a different release or another user's files, which the "
-            "loader uses instead of the libraries that the wheel was built with."
-        ),
+        why="On other machines, this folder may contain a different release or another user's files, which the "
+        "loader uses instead of the libraries that the wheel was built with.",
         fix="set the RPATH at link time to `$ORIGIN` and folders below it, or remove the entry",
         check=_absolute,
         cases=lambda: (
-            Case(
-                title="a system-wide toolkit",
-                facts=sample(elfs={CORE: library(runpath=("/usr/local/cuda/lib64",))}),
-                fires=True,
-            ),
-            Case(
-                title="a folder that anyone can create",
-                facts=sample(elfs={CORE: library(runpath=("/tmp/build/lib",))}),  # noqa: S108
-                fires=True,
-            ),
-            Case(title="a build folder", facts=sample(elfs={CORE: library(runpath=("/build/lib",))}), fires=False),
-            Case(title="$ORIGIN", facts=sample(elfs={CORE: library(rpath=("$ORIGIN",))}), fires=False),
+            fires("a system-wide toolkit", sample(library(runpath=("/usr/local/cuda/lib64",)))),
+            fires("a folder that anyone can create", sample(library(runpath=("/tmp/build/lib",)))),  # noqa: S108
+            silent("a build folder", sample(library(runpath=("/build/lib",)))),
+            silent("$ORIGIN", sample(library(rpath=("$ORIGIN",)))),
         ),
     ),
     Rule(
         id="dist/rpath-relative",
         severity="warning",
         title="A search path includes the current folder",
-        why="The loader looks up an empty entry, or one that starts with neither `/` nor `$ORIGIN`, in the current "
-        "folder: anyone who can put a file there can run code in the program.",
+        why="The loader resolves an empty entry, or one that starts with neither `/` nor `$ORIGIN`, against the "
+        "current folder: anyone who can put a file there can run code in the program.",
         fix="remove the entry; an empty entry comes from an extra colon",
         check=_relative,
         cases=lambda: (
-            Case(title="an empty entry", facts=sample(elfs={CORE: library(runpath=("$ORIGIN", ""))}), fires=True),
-            Case(title="lib", facts=sample(elfs={CORE: library(runpath=("lib",))}), fires=True),
-            Case(title="$ORIGIN/lib", facts=sample(elfs={CORE: library(rpath=("${ORIGIN}/lib",))}), fires=False),
+            fires("an empty entry", sample(library(runpath=("$ORIGIN", "")))),
+            fires("lib", sample(library(runpath=("lib",)))),
+            silent("$ORIGIN/lib", sample(library(rpath=("${ORIGIN}/lib",)))),
         ),
     ),
     Rule(
@@ -328,19 +307,11 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
         severity="warning",
         title="A file has both DT_RPATH and DT_RUNPATH, so DT_RPATH is ignored",
         why="A loader that supports DT_RUNPATH ignores DT_RPATH in the same file (gABI).",
-        fix="keep only one of them, with all entries",
+        fix="link with either DT_RUNPATH or DT_RPATH, and put all entries into that one",
         check=_ignored,
         cases=lambda: (
-            Case(
-                title="an entry only in DT_RPATH",
-                facts=sample(elfs={CORE: library(rpath=("$ORIGIN/lib",), runpath=("$ORIGIN",))}),
-                fires=True,
-            ),
-            Case(
-                title="the same entries in both",
-                facts=sample(elfs={CORE: library(rpath=("$ORIGIN",), runpath=("$ORIGIN",))}),
-                fires=False,
-            ),
+            fires("an entry only in DT_RPATH", sample(library(rpath=("$ORIGIN/lib",), runpath=("$ORIGIN",)))),
+            silent("the same entries in both", sample(library(rpath=("$ORIGIN",), runpath=("$ORIGIN",)))),
         ),
     ),
     Rule(
@@ -352,8 +323,8 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
         fix="set the RPATH at link time to `$ORIGIN` and folders below it, or remove the entry",
         check=_leftover,
         cases=lambda: (
-            Case(title="a build folder", facts=sample(elfs={CORE: library(runpath=("/build/lib",))}), fires=True),
-            Case(title="$ORIGIN", facts=sample(elfs={CORE: library(rpath=("$ORIGIN",))}), fires=False),
+            fires("a build folder", sample(library(runpath=("/build/lib",)))),
+            silent("$ORIGIN", sample(library(rpath=("$ORIGIN",)))),
         ),
     ),
     Rule(
@@ -361,33 +332,17 @@ SEARCH_RULES: tuple[Rule[DistFacts], ...] = (
         severity="info",
         title="A search path includes a folder that does not exist",
         why="The loader finds nothing there, and each entry costs it a few system calls for each library.",
-        fix="correct the entry, add the missing files, or remove it",
+        fix="remove the entry, or correct it so that it names the folder of the libraries",
         check=_dead,
         cases=lambda: (
-            Case(
-                title="a folder that is not in the package",
-                facts=sample(elfs={CORE: library(runpath=("$ORIGIN/lib",))}),
-                fires=True,
+            fires("a folder that is not in the package", sample(library(runpath=("$ORIGIN/lib",)))),
+            fires("a path that leaves site-packages", sample(library(runpath=("$ORIGIN/../../lib",)))),
+            silent("a folder in another distribution", sample(library(runpath=("$ORIGIN/../casadi",)))),
+            silent(
+                "the folder where Intel's wheels put their libraries", sample(library(runpath=("$ORIGIN/../../..",)))
             ),
-            Case(
-                title="a path that leaves site-packages",
-                facts=sample(elfs={CORE: library(runpath=("$ORIGIN/../../lib",))}),
-                fires=True,
-            ),
-            Case(
-                title="a folder in another distribution",
-                facts=sample(elfs={CORE: library(runpath=("$ORIGIN/../casadi",))}),
-                fires=False,
-            ),
-            Case(
-                title="the folder where Intel's wheels put their libraries",
-                facts=sample(elfs={CORE: library(runpath=("$ORIGIN/../../..",))}),
-                fires=False,
-            ),
-            Case(
-                title="a folder with libraries",
-                facts=sample(elfs={CORE: library(runpath=("$ORIGIN/lib",)), _LIB: plain_library()}),
-                fires=False,
+            silent(
+                "a folder with libraries", sample(elfs={CORE: library(runpath=("$ORIGIN/lib",)), _LIB: plain_library()})
             ),
         ),
     ),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
 
-from axletree.check.engine import Case, Found, Rule, listing, subject
+from axletree.check.engine import Found, Rule, fires, listing, silent, subject
 from axletree.check.rules.wheel.sample import CORE, sample
+from axletree.core.grouping import grouped
 from axletree.package.libraries.torch_symbols import MissingSymbol, TorchMatch
+from axletree.package.wheel.metadata import parse_requirement, parse_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,9 +28,7 @@ def _missing(facts: DistFacts) -> Iterator[Found]:
     match = facts.torch
     if match is None:
         return
-    groups: dict[tuple[str, ...], list[MissingSymbol]] = {}
-    for missing in match.missing:
-        groups.setdefault(missing.files, []).append(missing)
+    groups = grouped((missing.files, missing) for missing in match.missing)
     for files, symbols in groups.items():
         alone = len(symbols) == 1
         what = f"{symbols[0].text}, which" if alone else f"{len(symbols)} symbols that"
@@ -40,20 +38,19 @@ def _missing(facts: DistFacts) -> Iterator[Found]:
             for symbol in symbols
             for line in (*([] if alone else [symbol.text]), *(f"exported instead: {text}" for text in symbol.instead))
         )
-        yield Found(where=files[0], message=message, evidence=evidence, fix=_fix(facts, match))
+        yield Found(files[0], message, evidence=evidence, fix=_fix(facts, match))
 
 
 def _fix(facts: DistFacts, match: TorchMatch) -> str | None:
     """Where the wheel's own requirement excludes this torch, that is the news."""
-    metadata = facts.wheel.metadata
-    for text in metadata.requires if metadata is not None else ():
-        try:
-            requirement, version = Requirement(text), Version(match.version)
-        except (InvalidRequirement, InvalidVersion):
+    metadata, version = facts.wheel.metadata, parse_version(match.version)
+    if metadata is None or version is None:
+        return None
+    for text in metadata.requires:
+        requirement = parse_requirement(text)
+        if requirement is None or canonicalize_name(requirement.name) != "torch":
             continue
-        if canonicalize_name(requirement.name) == "torch" and not requirement.specifier.contains(
-            version, prereleases=True
-        ):
+        if not requirement.specifier.contains(version, prereleases=True):
             return f"build the wheel against {_label(match)}; its current requirement, {text}, excludes that release"
     return None
 
@@ -64,7 +61,7 @@ def _absent(facts: DistFacts) -> Iterator[Found]:
         return
     for soname, files in match.absent.items():
         message = f"{subject(files, 'needs', 'need')} {soname}, which {_label(match)} does not provide"
-        yield Found(where=files[0], message=message, evidence=listing(files))
+        yield Found(files[0], message, evidence=listing(files))
 
 
 def _other_machine(facts: DistFacts) -> Iterator[Found]:
@@ -72,10 +69,10 @@ def _other_machine(facts: DistFacts) -> Iterator[Found]:
     if match is not None and match.other_machine:
         files = match.other_machine
         message = (
-            f"{subject(files, 'is', 'are')} for a different machine than {_label(match)}, so their symbols were "
+            f"{subject(files, 'is', 'are')} for a different machine than {_label(match)}, so the symbols were "
             "not compared"
         )
-        yield Found(where=files[0], message=message, evidence=listing(files))
+        yield Found(files[0], message, evidence=listing(files))
 
 
 _CHECK = MissingSymbol(symbol="_ZN3c104testEv", text="c10::test()", files=(CORE, _OTHER))
@@ -86,23 +83,20 @@ SYMBOL_RULES: tuple[Rule[DistFacts], ...] = (
         id="dist/torch-library-missing",
         severity="error",
         title="The torch used at run time lacks a library that the wheel needs",
-        why=(
-            "Importing fails with `cannot open shared object file`, for example if a wheel built for CUDA is "
-            "used with a CPU build of torch."
-        ),
-        fix="build the wheel against this torch, or name the torch build that the wheel is for",
+        why="Importing fails with `cannot open shared object file`, for example if a wheel built for CUDA is "
+        "used with a CPU build of torch.",
+        fix="build the wheel against this torch, or pass the torch build that the wheel is for to `--torch`",
         check=_absent,
         cases=lambda: (
-            Case(
-                title="libtorch_cuda.so with a CPU build of torch",
-                facts=sample(
+            fires(
+                "libtorch_cuda.so with a CPU build of torch",
+                sample(
                     torch=TorchMatch(
                         origin="t.whl", version="2.14.1+cpu", symbols=9, absent={"libtorch_cuda.so": (CORE,)}
                     )
                 ),
-                fires=True,
             ),
-            Case(title="all libraries present", facts=sample(torch=_MATCH), fires=False),
+            silent("all libraries present", sample(torch=_MATCH)),
         ),
     ),
     Rule(
@@ -114,13 +108,12 @@ SYMBOL_RULES: tuple[Rule[DistFacts], ...] = (
         fix="build the wheel against this torch, or against torch's stable interface (`torch/csrc/stable`)",
         check=_missing,
         cases=lambda: (
-            Case(
-                title="a function that this release changed",
-                facts=sample(torch=TorchMatch(origin="t.whl", version="2.14.1", symbols=85, missing=(_CHECK,))),
-                fires=True,
+            fires(
+                "a function that this release changed",
+                sample(torch=TorchMatch(origin="t.whl", version="2.14.1", symbols=85, missing=(_CHECK,))),
             ),
-            Case(title="all 85 symbols exported", facts=sample(torch=_MATCH), fires=False),
-            Case(title="no torch named", facts=sample(), fires=False),
+            silent("all 85 symbols exported", sample(torch=_MATCH)),
+            silent("no torch specified", sample()),
         ),
     ),
     Rule(
@@ -128,15 +121,14 @@ SYMBOL_RULES: tuple[Rule[DistFacts], ...] = (
         severity="error",
         title="The torch used at run time is for a different machine",
         why="The wheel and torch cannot be loaded on the same machine, and their symbols cannot be compared.",
-        fix="name a torch build for the wheel's machine",
+        fix="pass a torch build for the wheel's machine to `--torch`",
         check=_other_machine,
         cases=lambda: (
-            Case(
-                title="an x86_64 wheel with an aarch64 torch",
-                facts=sample(torch=TorchMatch(origin="t.whl", version="2.14.1", symbols=0, other_machine=(CORE,))),
-                fires=True,
+            fires(
+                "an x86_64 wheel with an aarch64 torch",
+                sample(torch=TorchMatch(origin="t.whl", version="2.14.1", symbols=0, other_machine=(CORE,))),
             ),
-            Case(title="the same machine", facts=sample(torch=_MATCH), fires=False),
+            silent("the same machine", sample(torch=_MATCH)),
         ),
     ),
 )

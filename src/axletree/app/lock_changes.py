@@ -1,0 +1,99 @@
+"""What locking did: which files are new, and what they have that those before did not have."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from axletree.core.errors import HostError
+from axletree.recipe.defaults import MADE_FROM
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from axletree.core.errors import Problem
+    from axletree.recipe.locks import PyLock, SourceLock
+
+
+Outcome = Literal["written", "unchanged"]
+
+
+class LockedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A lock file."""
+
+    path: str
+    outcome: Outcome
+    packages: int
+    """Wheels of an environment; 1 for a source."""
+    size: int | None
+    """Bytes to download; ``None`` if unknown."""
+    what: str
+    """What it pins: the source's file or commit, the environment's name, or the stages."""
+    changes: tuple[str, ...] = ()
+    """What is new (``+ numpy 2.4.0``) and what is gone (``- numpy 2.3.5``)."""
+
+    @property
+    def of_environment(self) -> bool:
+        """Whether it pins wheels, not the source or the stages."""
+        return self.path.rpartition("/")[2].startswith("pylock.")
+
+
+class LockedRecipe(msgspec.Struct, frozen=True, kw_only=True):
+    """The locks of a recipe: report of ``lock``."""
+
+    files: tuple[LockedFile, ...]
+    missing: tuple[str, ...] = ()
+    """Lock files that could not be written because this machine lacks something."""
+
+
+class PartlyLockedError(HostError):
+    """Some locks could not be made because this machine lacks something; the others are written (exit 3)."""
+
+    def __init__(self, *problems: Problem, locked: LockedRecipe) -> None:
+        """``locked`` is what there is."""
+        super().__init__(*problems)
+        self.locked = locked
+
+
+def pins_of(lock: PyLock | None) -> list[str]:
+    """What an environment's lock pins, a line each."""
+    return [] if lock is None else [f"{wheel.name} {wheel.version}" for wheel in lock.wheels]
+
+
+def source_pins(lock: SourceLock | None) -> list[str]:
+    """What a source's lock pins."""
+    if lock is None:
+        return []
+    if lock.commit is not None:
+        return [f"{lock.location} {lock.ref or ''} commit {lock.commit}".replace("  ", " ")]
+    return [f"{lock.filename} sha256 {lock.sha256}"]
+
+
+def defaults_pins(text: str) -> list[str]:
+    """What defaults fill in: their lines, without the head and what they were made from."""
+    tables = text.partition(f"[{MADE_FROM}]")[0]
+    return [line for line in tables.splitlines() if not line.startswith("# ")]
+
+
+def lines_changed(before: Sequence[str], now: Sequence[str]) -> tuple[str, ...]:
+    """Lines that went and came, with ``- `` and ``+ `` in front, in their order."""
+    compared = difflib.SequenceMatcher(a=before, b=now, autojunk=False).get_opcodes()
+    found: list[str] = []
+    for what, from_, to, start, end in compared:
+        if what != "equal":
+            found += [f"- {line}" for line in before[from_:to] if line]
+            found += [f"+ {line}" for line in now[start:end] if line]
+    return tuple(found)
+
+
+def diff_lines(files: Iterable[LockedFile]) -> Iterator[str]:
+    """Locks that were written, as a diff; those that changed alike under one head."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for file in files:
+        if file.outcome == "written":
+            groups.setdefault(file.changes, []).append(file.path)
+    for changes, paths in groups.items():
+        yield f"locked {', '.join(paths)}"
+        yield from (f"  {line}" for line in changes)

@@ -1,0 +1,1 @@
+"""Container images as values: OCI layouts, docker archives, and what a layer may contain."""
