@@ -194,7 +194,19 @@ def main(argv: Sequence[str] | None = None) -> None:
         place = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
         _tell(f"{place}{error.strerror}", chosen)
         sys.exit(3)
+    finally:
+        _end_interruption()
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _end_interruption() -> None:
+    """Have Python exit with our code, although it was interrupted.
+
+    CPython notes an interruption that ends code given as a string, as what ``dataclass`` and ``namedtuple`` run during
+    imports, and at its own end kills itself with SIGINT, although somebody caught it. The next such code clears the
+    note (``run_eval_code_obj`` in Python/pythonrun.c).
+    """
+    exec("")  # noqa: S102
 
 
 def _complete() -> NoReturn:
