@@ -212,6 +212,7 @@ def test_wheels_are_equal_to_those_of_namespaces(base: Tiny) -> None:
     assert_equal_wheels(base, "bullseye")
 
 
+@pytest.mark.proof
 @pytest.mark.timeout(900)
 def test_wheels_of_bookworm_are_equal_too(podman: dict[str, str], tmp_path: Path) -> None:
     assert_equal_wheels(built_twice(tmp_path, "bookworm", podman), "bookworm")

@@ -76,6 +76,7 @@ def test_a_library_that_sees_an_axis_is_built_for_each_value_and_not_for_each_va
     assert (compiled["lib"], compiled["bind"], compiled["environment:bind"]) == (2, 4, 2)
 
 
+@pytest.mark.proof
 def test_workspaces_may_be_deleted_between_stages(base: Tiny, tmp_path: Path) -> None:
     """After an edit: once with the workspaces of the build before, once without any, also between its stages."""
     kept = copied(base, tmp_path / "kept")
