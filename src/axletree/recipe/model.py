@@ -85,6 +85,12 @@ class Environment(Table, frozen=True, kw_only=True):
         tuple[str, ...],
         Meta(description="For `conda`: channels, highest priority first, as names, URLs or `file://` folders."),
     ] = ()
+    wheels: Annotated[
+        tuple[str, ...], Meta(description="For `conda`: wheels (PEP 508) to install on top of the conda packages.")
+    ] = ()
+    requires_from: Annotated[
+        str | None, Meta(description="Requirements file, relative to the recipe, with more requirements.")
+    ] = None
     toolkit: Annotated[
         str | None,
         Meta(
