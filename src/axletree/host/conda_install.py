@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from axletree.core.errors import StageError
+from axletree.core.errors import HostError, StageError
 from axletree.core.units import some_of
+from axletree.environment.channels import unreadable_channel
 from axletree.host.run import finish
 
 if TYPE_CHECKING:
@@ -104,8 +105,9 @@ def solve_and_install(
 
     Raises:
         StageError: it finds no solution, can't install, or two packages have the same file; its words are in it.
+        HostError: a channel can't be reached.
     """
-    asked = {
+    asked: dict[str, Any] = {
         "prefix": str(prefix) if prefix is not None else None,
         "specs": list(specs),
         "channels": [each if isinstance(each, str) else each.as_uri() for each in channels],
@@ -117,6 +119,9 @@ def solve_and_install(
     done = finish(command, text=json.dumps(asked), environ=environ)
     say(done.err)
     if done.code:
+        problem = unreadable_channel(done.err.decode(errors="replace"), asked["channels"])
+        if problem is not None:
+            raise HostError(problem)
         raise StageError(f"rattler failed with {done.ending(_LAST_LINES)}")
     if prefix is not None:
         _refuse_clobbers(prefix)
