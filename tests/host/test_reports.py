@@ -190,6 +190,7 @@ CALLS: dict[str, Callable[[Place], list[str | Path]]] = {
     "env create": lambda _: ["env", "create", "small.toml", "anew"],
     "env deactivate": _active,
     "env export": lambda place: ["env", "export", place.environment],
+    "env import": lambda place: ["env", "import", place.file("environment.yml", "dependencies: [zlib, pip]\n")],
     "env verify": lambda place: ["env", "verify", place.environment, "--compiler", "c++"],
     "facts": lambda _: ["facts"],
     "image export": lambda place: ["image", "export", _image(place), "--to", f"tar:{place.folder / 'root.tar'}"],

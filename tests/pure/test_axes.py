@@ -141,9 +141,13 @@ def test_select(patterns: list[str], skip: list[str], expected: list[str]) -> No
     assert chosen(patterns, skip) == expected
 
 
-def test_a_pattern_without_a_match_names_the_nearest() -> None:
-    with pytest.raises(UsageError, match=r"no variant matches 'py311-cu129'\n  hint: closest matches: py311-cu130, "):
-        chosen(["py311-cu129", "py311-*"])
+def test_a_pattern_without_a_match_names_all_of_a_few_variants_and_the_nearest_of_many() -> None:
+    few = tuple(Variant(id=f"py311-cu{number}", values={}) for number in (118, 121, 124))
+    with pytest.raises(UsageError, match=r"no variant matches '124'\n  hint: variants: py311-cu118, py311-cu121, "):
+        select(few, ["124"])
+    many = tuple(Variant(id=f"py311-cu{number}", values={}) for number in range(121, 131))
+    with pytest.raises(UsageError, match=r"hint: closest matches: py311-cu12\d, .* \(of 10; to list all, run"):
+        select(many, ["py311-cu12", "py311-*"])
 
 
 def test_each_pattern_without_a_match_is_told_once() -> None:

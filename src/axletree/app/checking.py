@@ -55,12 +55,16 @@ def check_recipe(name_or_path: str, sets: Sequence[str] = (), *, expand_it: bool
     return CheckedRecipe(
         asked=name_or_path,
         name=recipe.name if not loaded.lacking or "name" in loaded.stated.values else recipe.source.pypi,
-        version=recipe.version if not loaded.lacking or "version" in loaded.stated.values else None,
+        version=recipe.version if _has_version(loaded) else None,
         variants=len(expand(recipe)),
         stages=0 if loaded.lacking else len(recipe.stages),
         expanded=_expanded(loaded) if expand_it else None,
         lacking=lacking_problems(loaded),
     )
+
+
+def _has_version(loaded: LoadedRecipe) -> bool:
+    return "version" in loaded.stated.values or not (loaded.lacking or loaded.only_environments)
 
 
 def _expanded(loaded: LoadedRecipe) -> str:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.app.dev_setup import choose_variant
+from axletree.app.env_names import load_environments
 from axletree.app.env_packages import channel_addresses, install, interpreter_platform
 from axletree.app.env_place import claimed
-from axletree.app.recipes import load_whole
 from axletree.backends.cuda import cuda_release
 from axletree.check.engine import apply_rules
 from axletree.check.rules.search_order import ENVIRONMENT_RULES
@@ -135,7 +135,7 @@ def place_of(environment: TargetEnvironment, target: Target) -> Path:
 
 
 def _choose(wanted: EnvironmentRequest) -> tuple[LoadedRecipe, Target, TargetEnvironment]:
-    loaded = load_whole(wanted.recipe, wanted.sets)
+    loaded = load_environments(wanted.recipe, wanted.sets)
     variant = choose_variant(loaded, wanted.variant)
     target = resolve(loaded.recipe, next(each for each in expand(loaded.recipe) if each.id == variant))
     environments = {each.name: each for each in target.environments}

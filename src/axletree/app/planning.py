@@ -201,6 +201,10 @@ def _refuse_nothing(loaded: LoadedRecipe) -> None:
     recipe = loaded.recipe
     if recipe.stages or recipe.packages:
         return
+    if loaded.only_environments:
+        message = "the file has only environments, so there is nothing to build"
+        hint = f"create one: axletree env create {loaded.asked}; to build a project, set source"
+        raise RecipeError(Problem(file=str(loaded.path), message=message, hint=hint))
     message = "the recipe has no stages and no packages, so there is nothing to build"
     if "python" not in recipe.axes:
         hint = 'to build the project, set axes.python, such as python = ["3.12"]; its stages are then derived from it'

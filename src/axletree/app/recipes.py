@@ -11,7 +11,7 @@ import msgspec
 from axletree.app.audit_rules import refuse_unknown_rules
 from axletree.app.defaults import find_defaults
 from axletree.app.lock_places import LockPlaces, lock_places
-from axletree.app.shipped import recipes_folder
+from axletree.app.shipped import recipes_folder, shipped_environments
 from axletree.core.errors import AxletreeError, HostError, LockError, Problem, RecipeError, UsageError
 from axletree.core.near import nearest
 from axletree.recipe import faults
@@ -21,6 +21,7 @@ from axletree.recipe.documents import Document, problem_of, problems_of, read_do
 from axletree.recipe.faults import Fault
 from axletree.recipe.locks import REMAKE
 from axletree.recipe.model import Recipe, Source
+from axletree.recipe.only_environments import has_only_environments, stood_in
 from axletree.recipe.overlay import SHIPPED, base_of, extend, is_file
 from axletree.recipe.parse import parse_document
 from axletree.recipe.properties import DataFile, data_names
@@ -62,6 +63,11 @@ class LoadedRecipe(msgspec.Struct, frozen=True, kw_only=True):
         return (self.asked, *(word for text in self.sets for word in ("--set", text)))
 
     @property
+    def only_environments(self) -> bool:
+        """Whether it is for ``axletree env`` alone: its name, version and source are stand-ins."""
+        return has_only_environments(self.stated.values)
+
+    @property
     def source_folder(self) -> Path | None:
         """The folder that it builds, if it builds one."""
         return _source_folder(self.path, self.stated)
@@ -99,10 +105,21 @@ def load_recipe(name_or_path: str | Path, sets: Sequence[str] = ()) -> LoadedRec
         HostError: the file cannot be read.
     """
     path, named = find_recipe(name_or_path), _is_name(name_or_path)
+    return load_file(path, sets, asked=str(name_or_path) if named else str(path), named=named)
+
+
+def load_file(path: Path, sets: Sequence[str] = (), *, asked: str, named: bool) -> LoadedRecipe:
+    """Read the file of a recipe: see :func:`load_recipe`.
+
+    Args:
+        path: its file.
+        sets: changes of it.
+        asked: what a command calls it.
+        named: whether that is the name of one that ships.
+    """
     places = lock_places(path, normal_sets(sets), named=named)
     stated = _stated(path, places, sets)
     defaults, lacking = find_defaults(stated, places, folder=_source_folder(path, stated))
-    asked = str(name_or_path) if named else str(path)
     found: dict[str, Any] = {"path": path, "sets": normal_sets(sets), "places": places, "asked": asked}
     try:
         return _loaded(stated, defaults=defaults, lacking=lacking, **found)
@@ -139,7 +156,11 @@ def load_whole(name_or_path: str | Path, sets: Sequence[str] = ()) -> LoadedReci
     Raises:
         LockError: they are not locked, or not as they must be now.
     """
-    loaded = load_recipe(name_or_path, sets)
+    return require_whole(load_recipe(name_or_path, sets))
+
+
+def require_whole(loaded: LoadedRecipe) -> LoadedRecipe:
+    """The recipe, if its stages are known; raises what :func:`load_whole` raises."""
     if loaded.lacking:
         raise LockError(*lacking_problems(loaded))
     return loaded
@@ -154,7 +175,7 @@ def lacking_problems(loaded: LoadedRecipe) -> tuple[Problem, ...]:
 
 
 def _loaded(stated: Document, *, path: Path, defaults: Defaults | None, **fields: Any) -> LoadedRecipe:
-    document = fill(stated, defaults)
+    document = stood_in(fill(stated, defaults), stem=path.stem)
     data = [_data_file(path.parent, name) for name in data_names(document.values)]
     recipe = parse_document(document, data=data)
     refuse_unknown_rules(recipe, document)
@@ -184,7 +205,7 @@ def _stated(path: Path, places: LockPlaces, sets: Sequence[str]) -> Document:
 
 def _document(path: Path, above: tuple[Path, ...] = ()) -> Document:
     """A recipe with all that it extends."""
-    own = read_document(_read(path), str(path))
+    own = read_document(read_text(path), str(path))
     base = base_of(own)
     if base is None:
         return own
@@ -223,7 +244,7 @@ def _data_file(folder: Path, name: str) -> DataFile:
     """A data file of a recipe, with its content or why it has none."""
     path = _file(folder, name)
     try:
-        return DataFile(name=name, filename=str(path), text=_read(path))
+        return DataFile(name=name, filename=str(path), text=read_text(path))
     except AxletreeError as error:
         problem = error.problems[0]
         where = f" (line {problem.line})" if problem.line is not None else ""
@@ -311,6 +332,9 @@ def find_recipe(name_or_path: str | Path) -> Path:
             "include the .toml suffix"
         )
         near = nearest(text, shipped)
+        if text in shipped_environments():
+            message = f"{text!r} is an environment, not a recipe, so there is nothing to build"
+            raise UsageError(message, hint=f"create it: axletree env create {text}")
         if near:
             hint = f"did you mean {near!r}?"
         elif Path(f"{text}.toml").is_file():
@@ -332,7 +356,17 @@ def _shipped() -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder.glob("*.toml"))} if folder else {}
 
 
-def _read(path: Path) -> str:
+def read_text(path: Path, *, what: str = "recipes and their data files") -> str:
+    """The text of a file that people write.
+
+    Args:
+        path: the file.
+        what: what such files are; the message about one that is too large names them.
+
+    Raises:
+        HostError: it can't be read.
+        RecipeError: it is too large, or not UTF-8.
+    """
     try:
         with path.open("rb") as file:
             data = file.read(_LARGEST + 1)
@@ -340,7 +374,7 @@ def _read(path: Path) -> str:
         raise HostError(Problem(message=f"the file cannot be read: {error.strerror}", file=str(path))) from error
     if len(data) > _LARGEST:
         most = f"{_LARGEST >> 20} MiB"
-        message = f"the file is larger than {most}, the limit for recipes and their data files"
+        message = f"the file is larger than {most}, the limit for {what}"
         raise RecipeError(Problem(message=message, file=str(path)))
     try:
         return data.decode("utf-8-sig")

@@ -12,6 +12,7 @@ import click
 
 from axletree.app import environments
 from axletree.app.environments import EnvironmentRequest
+from axletree.cli.env_import import import_command
 from axletree.cli.notes import say_aside
 from axletree.cli.opening import open_store, settings
 from axletree.cli.options import FOLDER_PATH
@@ -98,6 +99,9 @@ def command() -> None:
 @click.option("--upgrade", is_flag=True, help="Choose the newest conda packages again, instead of those in the lock.")
 def create(*, wanted: EnvironmentRequest, folder: Path | None, toolkit: str | None, upgrade: bool) -> Reported:
     """Create an environment for a recipe's variant, replacing any earlier one.
+
+    RECIPE is a .toml file, or the name of a recipe or environment that ships with Axletree: pytorch-cuda and
+    pytorch-rocm have what is needed to compile PyTorch.
 
     DIR is .axletree/env/NAME-VARIANT by default.
     """
@@ -226,6 +230,9 @@ def export(*, wanted: EnvironmentRequest, form: str, unlocked: bool) -> Reported
     description = _find(wanted, os.environ)
     exported = environments.export(description, cast("Format", form), locked=not unlocked)
     return Reported(exported, lambda: os.fsencode(exported.text))
+
+
+command.add_command(import_command)
 
 
 def _find(wanted: EnvironmentRequest, environ: Mapping[str, str]) -> Description:

@@ -24,6 +24,8 @@ ANY = "any"
 _SELF_EXPLAINING = ("gpu", "blas", "platform")
 """Axes whose values need no name beside them in an id."""
 _SWITCH = {"on", "off"}
+_ALL = 6
+"""So many variants are all named where a pattern matches none."""
 NOTHING = "none"
 """Value that says "no such thing here": the MAGMA of a build for CPUs."""
 
@@ -187,6 +189,8 @@ def exactly(variant: str) -> str:
 
 def _unmatched(variants: Sequence[Variant], pattern: str) -> Problem:
     ids = [variant.id for variant in variants]
+    if len(ids) <= _ALL:
+        return Problem(message=f"no variant matches {pattern!r}", hint=f"variants: {', '.join(ids)}")
     near = similar(pattern, ids, cutoff=0.3) or ids[:3]
-    more = "" if len(ids) <= len(near) else f" (of {len(ids)}; to list all, run `axletree matrix RECIPE`)"
+    more = f" (of {len(ids)}; to list all, run `axletree matrix RECIPE`)"
     return Problem(message=f"no variant matches {pattern!r}", hint=f"closest matches: {', '.join(near)}{more}")

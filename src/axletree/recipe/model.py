@@ -339,7 +339,7 @@ class Recipe(Table, frozen=True, kw_only=True):
     version: Annotated[
         str, Meta(description="Version (PEP 440). Recipes without stages can omit it, except for `source.pypi`.")
     ]
-    source: Annotated[Source, Meta(description="Location of the source.")]
+    source: Annotated[Source, Meta(description="Location of the source. Files with only environments can omit it.")]
     axes: Annotated[
         dict[AxisName, Annotated[tuple[str, ...], Meta(min_length=1)]],
         Meta(

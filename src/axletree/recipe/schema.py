@@ -9,6 +9,7 @@ import msgspec
 
 from axletree.core.events import Event
 from axletree.recipe.model import Recipe
+from axletree.recipe.only_environments import KEYS
 from axletree.recipe.properties import DataTables
 
 if TYPE_CHECKING:
@@ -48,7 +49,9 @@ def _stands_alone() -> dict[str, Any]:
     """What must be in a recipe that extends no other: all of it, or little if the project has the rest."""
     named = {"if": {"properties": {"source": {"required": ["pypi"]}}}, "then": {"required": ["version"]}}
     whole = _required(FILLED_IN, stages="Stage", tests="Test")
-    return _required(FROM_BASE, presets="Preset", checkouts="Checkout") | {"if": _SHORT, "then": named, "else": whole}
+    stated = _required(FROM_BASE, presets="Preset", checkouts="Checkout")
+    only = {"required": ["environments"], "propertyNames": {"enum": [*KEYS]}}
+    return {"if": only, "else": stated | {"if": _SHORT, "then": named, "else": whole}}
 
 
 def _required(keys: Mapping[str, Iterable[str]], **tables: str) -> dict[str, Any]:

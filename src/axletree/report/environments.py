@@ -7,6 +7,7 @@ import msgspec
 from axletree.environment.apply import Change
 from axletree.environment.description import Description
 from axletree.environment.export import Format
+from axletree.environment.imported import Note
 
 
 class CreatedEnvironment(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,3 +29,17 @@ class ExportedEnvironment(msgspec.Struct, frozen=True, kw_only=True):
 
     format: Format
     text: str
+
+
+class ImportedEnvironment(msgspec.Struct, frozen=True, kw_only=True):
+    """An environment of another tool as a table of a recipe: report of ``env import``."""
+
+    file: str
+    """What was read."""
+    name: str
+    table: str
+    """The text of ``[environments.NAME]``."""
+    notes: tuple[Note, ...]
+    """What was not carried over as it stands."""
+    recipe: str | None = None
+    """The recipe that it was added to."""
