@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
-SHIPPED = sorted((ROOT / "recipes").glob("*.toml"))
+SHIPPED = sorted([*(ROOT / "recipes").glob("*.toml"), *(ROOT / "recipes" / "env").glob("*.toml")])
 FAULTY = ROOT / "tests" / "golden" / "recipe_errors"
 
 

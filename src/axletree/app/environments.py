@@ -19,10 +19,10 @@ from axletree.environment.apply import ENV, activated, level_of, undoing
 from axletree.environment.delta import Activation, Order
 from axletree.environment.description import FILE, PREFIX, Description, decode_description
 from axletree.environment.export import exported
-from axletree.environment.layers import deltas_of, order_of, ordered, with_include
+from axletree.environment.layers import deltas_of, order_of, ordered, with_gcc, with_include
 from axletree.host.environment.asking import find_compilers
 from axletree.host.environment.headers import copy_headers, moved_folders
-from axletree.host.environment.prefixes import conda_layers, venv_layers
+from axletree.host.environment.prefixes import conda_layers, gcc_folder, venv_layers
 from axletree.host.environment.proof import verify_environment
 from axletree.host.environment.toolkits import find_toolkit, toolkit_layer
 from axletree.host.files import file_errors, replace_file
@@ -98,7 +98,7 @@ def create(
         )
         layers = _layers(environment, prefix, place)
         world, layer, root = _toolkit(target, environment, layers, given=toolkit, environ=environ)
-        layers, notes = _worked_around(ordered(layers, layer, world), place, environ)
+        layers, notes = _worked_around(ordered(layers, _with_gcc(layer, prefix, target), world), place, environ)
         order = order_of(layers)
         description = Description(
             folder=str(place),
@@ -210,6 +210,13 @@ def _toolkit(
         hint = "install the toolkit, or specify its folder with --toolkit"
         raise HostError(f"variant {target.variant} needs a GPU toolkit, but {where}", hint=hint)
     return world, layer, str(root)
+
+
+def _with_gcc(layer: Layer | None, prefix: Path, target: Target) -> Layer | None:
+    """A toolkit's layer; ROCm's clang is told of the GCC in the environment, if it understands that: from ROCm 6 on."""
+    release = target.axes.get("gpu", "").removeprefix("rocm").partition(".")[0]
+    gcc = gcc_folder(prefix) if _world(target) == "rocm" and release.isdigit() and int(release) >= 6 else None
+    return layer if layer is None or gcc is None else with_gcc(layer, gcc)
 
 
 def _worked_around(

@@ -31,14 +31,17 @@ def completer_of(name: str | None, *, option: bool) -> Completer | None:
     return _recipes if name in _RECIPES else _stages_of_store if name in {"stage", "key"} else None
 
 
-def _recipes(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Recipes that ship, then files: folders go on, and ``.toml`` files are recipes."""
-    from axletree.app.shipped import recipes_folder  # noqa: PLC0415 (each completer needs something else: start-up time)
+def _recipes(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """What ships, then files: folders go on, and ``.toml`` files are recipes. Environments are for ``env`` alone."""
+    # Each completer needs something else: start-up time.
+    from axletree.app.shipped import recipes_folder, shipped_environments  # noqa: PLC0415
 
     found: list[CompletionItem] = []
     with suppress(OSError):
         folder = recipes_folder()
         names = sorted(path.stem for path in folder.glob("*.toml")) if folder is not None else []
+        if ctx.parent is not None and ctx.parent.info_name == "env":
+            names = [*shipped_environments(), *names]
         found += [CompletionItem(name) for name in names if name.startswith(incomplete)]
         head, slash, start = incomplete.rpartition("/")
         for path in sorted(Path(head + slash or ".").expanduser().iterdir()):
@@ -61,11 +64,13 @@ def _is_recipe(name: str) -> bool:
 
 def _recipe_of(ctx: click.Context) -> Recipe:
     """The recipe that the command line names."""
+    from axletree.app.env_names import load_environments  # noqa: PLC0415 (start-up time)
     from axletree.app.recipes import load_recipe  # noqa: PLC0415 (start-up time)
 
     # An option that lacks its value, since that is being completed, keeps click from giving arguments their names.
     named = next(filter(None, [*map(ctx.params.get, ("recipe", "place")), *ctx.args]))
-    return load_recipe(named, tuple(ctx.params.get("sets") or ())).recipe
+    load = load_environments if ctx.parent is not None and ctx.parent.info_name == "env" else load_recipe
+    return load(named, tuple(ctx.params.get("sets") or ())).recipe
 
 
 def _from_recipe(names: Callable[[Recipe], Iterable[str]]) -> Completer:

@@ -170,6 +170,25 @@ def rocm_layer(root: str, *, clang: str, device: str | None, lib: Sequence[str],
     )
 
 
+def with_gcc(layer: Layer, gcc: str) -> Layer:
+    """ROCm with the headers, start files and libstdc++ of a GCC that its clang would not find by itself.
+
+    Clang looks into the system's folders only. ``--gcc-install-dir`` is there since clang 16, and hipcc passes on what
+    these variables have (HIP's documentation, "HIPCC environment variables").
+    """
+    flags = [
+        Delta(
+            variable=f"HIPCC_{step}_FLAGS_APPEND",
+            operation="prepend",
+            value=f"--gcc-install-dir={gcc}",
+            origin=layer.origin,
+            separator=" ",
+        )
+        for step in ("COMPILE", "LINK")
+    ]
+    return msgspec.structs.replace(layer, settings=(*layer.settings, *flags))
+
+
 def inside(path: str, folder: str) -> bool:
     """Whether a path is a folder, or below it."""
     return path == folder or path.startswith(posixpath.join(folder, ""))

@@ -117,6 +117,12 @@ def conda_layers(prefix: Path) -> tuple[Layer, ...]:
     )
 
 
+def gcc_folder(prefix: Path) -> str | None:
+    """Where the parts of a conda prefix's GCC are, if it has one."""
+    found = sorted(prefix.glob("lib/gcc/*-conda-linux-gnu/*/crtbegin.o"))
+    return str(found[-1].parent) if found else None
+
+
 def _compiler(prefix: Path, origin: str) -> Iterator[Delta]:
     """Where CUDA is, for who looks by variables, if it is in the prefix."""
     if (prefix / "bin" / "nvcc").exists():
