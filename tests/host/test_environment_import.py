@@ -98,6 +98,8 @@ def test_what_is_imported_can_be_created_and_imported_again(folder: Path) -> Non
     )
     checked = CliRunner().invoke(cli, ["check", "envs.toml"])
     assert checked.stdout == "ok: envs, 1 variant, 0 stages\n"
+    whole = CliRunner().invoke(cli, ["check", "envs.toml", "--expanded"]).stdout
+    assert tomllib.loads(whole) == tomllib.loads(Path("envs.toml").read_text())
 
 
 def test_what_is_exported_for_conda_comes_back_as_it_was(folder: Path) -> None:

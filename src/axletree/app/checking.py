@@ -69,7 +69,7 @@ def _has_version(loaded: LoadedRecipe) -> bool:
 
 def _expanded(loaded: LoadedRecipe) -> str:
     """All of a recipe: keys that its defaults give say where they come from."""
-    values = loaded.document.values
+    values = loaded.stated.values if loaded.only_environments else loaded.document.values
     if loaded.defaults is None:
         return toml_document(values, {})
     head = f"# {loaded.path.name} with its defaults; comments say where a default comes from.\n"
