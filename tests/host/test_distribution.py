@@ -77,6 +77,16 @@ def test_recipes_come_with_all_that_belongs_to_them(installed: Installation) -> 
             assert (there / path.relative_to(RECIPES)).read_bytes() == path.read_bytes()
 
 
+def test_a_shipped_environment_is_found_by_name_with_its_data(installed: Installation) -> None:
+    file = installed.packages / "axletree" / "_recipes" / "env" / "pytorch-cuda.toml"
+    assert "ok: pytorch-cuda, 6 variants" in installed.axletree("check", str(file))
+    command = [str(installed.folder / "bin" / "axletree"), "env", "run", "pytorch-cuda", "-v", "cu124", "--", "true"]
+    done = subprocess.run(
+        command, cwd=installed.cwd, env=installed.environ, capture_output=True, text=True, check=False
+    )
+    assert "create it: axletree env create pytorch-cuda -v cu124" in done.stderr
+
+
 def test_a_shipped_recipe_is_checked_and_planned_by_name(installed: Installation) -> None:
     assert "torch-scatter" in installed.axletree("check", "torch-scatter")
     try:
