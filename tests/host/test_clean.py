@@ -168,6 +168,29 @@ def test_a_tree_without_git(tmp_path: Path) -> None:
         run(tmp_path, "hipify")
 
 
+def test_no_empty_folder_is_left(tree: Path) -> None:
+    """Those of the user's stay, empty or not: nothing of theirs was removed."""
+    for name in ("deep/er/x.so", "half/x.so", "half/mine", "third_party/inner/deep/build/x.o"):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text("x")
+    (tree / "empty/inside").mkdir(parents=True)
+    report = run(tree, "all")
+    assert {"aten/hip/k.hip", "deep", "half/x.so"} <= {path for path, fate in fates(report).items() if fate == "remove"}
+    for name in ("aten", "deep", "third_party/inner/deep"):
+        assert not (tree / name).exists(), name
+    assert os.listdir(tree / "half") == ["mine"]  # noqa: PTH208
+    assert (tree / "empty/inside").is_dir()
+    assert (tree / "third_party/inner/.git").exists()
+
+
+def test_no_empty_folder_is_left_in_a_tree_without_git(tmp_path: Path) -> None:
+    (tmp_path / "tree/pkg/__pycache__").mkdir(parents=True)
+    (tmp_path / "tree/pkg/__pycache__/a.pyc").write_text("x")
+    run(tmp_path / "tree", "build")
+    assert list(tmp_path.iterdir()) == [tmp_path / "tree"]
+    assert list((tmp_path / "tree").iterdir()) == []
+
+
 def test_names_that_are_no_text_go_into_json(tree: Path) -> None:
     (tree / "build" / os.fsdecode(b"\xe9.o")).write_text("x")
     (tree / os.fsdecode(b"\xe9.so")).write_text("x")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import shutil
@@ -154,6 +155,22 @@ def test_what_is_there_and_right_is_not_fetched_again(server: Server, tmp_path: 
     assert {file.filename: file.state for file in done.files} == {MINE[0]: "fetched", MINE[2]: "there"}
     assert [path for _, path, _ in server.requests if path.endswith(".zst")] == [f"/s/7-linux/{MINE[0]}"]
     assert (out / "mine.txt").read_text() == "untouched"
+
+
+def test_a_checksum_is_replaced_at_once(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "out"
+    bring(f"{server.address}/s", out)
+    side = out / f"{MINE[0]}.sha256sum"
+    before = side.read_text()
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(side))
+
+    monkeypatch.setattr("axletree.host.files.os.fsync", full)
+    with pytest.raises(HostError, match="the file cannot be written: No space left on device"):
+        bring(f"{server.address}/s", out)
+    assert side.read_text() == before
+    assert [path.name for path in out.iterdir() if path.name.endswith(".axletree-part")] == []
 
 
 def test_cut_downloads_go_on_and_a_busy_server_is_asked_again(server: Server, tmp_path: Path) -> None:

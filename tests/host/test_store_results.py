@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 from click.testing import CliRunner
+from filelock import FileLock
 
 from axletree.cli.main import cli
 from axletree.core.errors import StoreError, UsageError
@@ -255,6 +256,19 @@ def test_gc_sweeps_cut_downloads_git_repositories_and_locks_that_nobody_holds(st
     assert (report.files, report.folders, report.freed) == (3, ("cache/git/r.git",), 30)
     assert (store.cache / "ccache/0/x").exists()
     assert sorted(path.name for path in store.locks.iterdir()) == [".sweep", "held.lock"]
+
+
+def test_gc_leaves_a_download_that_is_going_on(store: Store) -> None:
+    folder = store.cache / "downloads"
+    folder.mkdir(parents=True)
+    for name in ("busy.partial", "busy.lock", "cut.partial", "cut.lock", "old.partial"):
+        (folder / name).write_bytes(b"x")
+    later = time.time() + 2 * DAY
+    with FileLock(folder / "busy.lock"):
+        assert gc(store, keep=DAY, grace=0, now=later).files == 3
+        assert sorted(path.name for path in folder.iterdir()) == ["busy.lock", "busy.partial"]
+    assert gc(store, keep=DAY, grace=0, now=later).files == 2
+    assert list(folder.iterdir()) == []
 
 
 def test_a_lock_whose_file_gc_removes_is_one_lock_still(store: Store) -> None:

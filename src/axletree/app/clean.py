@@ -177,6 +177,7 @@ def _carry_out(
         for item in items:
             if item.fate == "remove":
                 cleaning.remove(top / item.path)
+                cleaning.remove_empty((top / item.path).parent, top=top)
     except OSError as error:
         message = f"the file cannot be removed or written: {error.strerror}"
         raise HostError(Problem(file=str(error.filename or top), message=message)) from error

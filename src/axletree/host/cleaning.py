@@ -178,6 +178,16 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def remove_empty(folder: Path, *, top: Path) -> None:
+    """Remove a folder of a tree if nothing is in it, then those above that it leaves empty; the tree itself stays."""
+    while folder != top and folder.is_relative_to(top):
+        try:
+            folder.rmdir()
+        except OSError:  # something is in it, or it is not ours to remove
+            return
+        folder = folder.parent
+
+
 def _start(path: Path) -> bytes:
     with path.open("rb") as stream:
         return stream.read(200)

@@ -14,7 +14,7 @@ from axletree.store.errors import disk_errors
 from axletree.store.images import RECORD, drop_image, each_image, is_ours
 from axletree.store.locks import is_locked, remove_free, sweeping, using
 from axletree.store.results import contents_of, read_json
-from axletree.store.scratch import clean_scratch, oldest_lease
+from axletree.store.scratch import abandoned, clean_scratch, oldest_lease
 from axletree.store.walk import each_blob, each_file, each_record, files_in, record_title, touched
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from axletree.core.values import Digest
     from axletree.store.layout import StoreLayout
 
-_BY_AGE = ("last", "requests", "logs", "quarantine", "cache/downloads")
+_BY_AGE = ("last", "requests", "logs", "quarantine")
+_DOWNLOADS = "cache/downloads"
 _FOLDERS_BY_AGE = ("work", "workspaces", "environments", "cache/git")
 
 
@@ -149,11 +150,23 @@ class _Sweep:
         for path in files_in(self._layout.locks):
             if touched(path) < recent and remove_free(self._layout, path, dry_run=self._dry_run):
                 self._gone_files += 1
+        self._downloads(recent)
         for name in _FOLDERS_BY_AGE:
             for path in sorted((self._layout.root / name).glob("*")):
                 if touched(path) < recent:
                     self._remove_folder(path)
         self._images(recent)
+
+    def _downloads(self, recent: float) -> None:
+        """Remove cut downloads that nobody is going on with, and the locks that nobody holds."""
+        for path in files_in(self._layout.root / _DOWNLOADS):
+            if touched(path) >= recent:
+                continue
+            lock = path.with_suffix(".lock")
+            with abandoned(lock) as is_free:
+                if is_free or not lock.exists():
+                    self._gone_files += 1
+                    self._remove(path)
 
     def _images(self, recent: float) -> None:
         """Remove the images that were not used since, and what killed processes left of some."""

@@ -19,7 +19,7 @@ from axletree.core.errors import HostError, IntegrityError, Problem, UsageError
 from axletree.host import web
 from axletree.host.archive import digest_file
 from axletree.host.fetch import DigestError, download
-from axletree.host.files import file_errors
+from axletree.host.files import file_errors, replace_file
 from axletree.host.indexes import local_path, redact
 from axletree.host.sdk.artifacts import CHECKSUM_SUFFIXES, file_text, parse_checksum
 from axletree.host.sdk.together import all_results
@@ -260,7 +260,7 @@ def _bring(offer: StoredArchive, out: Path, note: Callable[[str], None], backoff
             note(f"fetching {offer.filename}")
             download(offer.location, dest, sha256=sha256, size=None, partial_folder=out / _PARTIAL, backoff=backoff)
         side = f"{sha256}  {offer.filename}\n"
-        dest.with_name(f"{offer.filename}{CHECKSUM_SUFFIXES[0]}").write_text(side, encoding="utf-8")
+        replace_file(dest.with_name(f"{offer.filename}{CHECKSUM_SUFFIXES[0]}"), side.encode())
         return FetchedFile(filename=offer.filename, size=dest.stat().st_size, sha256=sha256, state=state)
     except DigestError as error:
         hint = (
