@@ -14,6 +14,7 @@ from axletree.app.drift import DriftInputs, find_drift
 from axletree.cli.drift import command
 from axletree.core.errors import HostError, UsageError
 from axletree.host.source_tree import read_source
+from axletree.package.drift.ranges import relate
 from axletree.package.drift.tree import SourceFacts, headers_of, of_tree
 from axletree.package.drift.vendored import of_submodule
 from support import drift, inputs
@@ -186,6 +187,22 @@ def test_submodules_of_submodules_and_macros_beside_tags(tree: Tree) -> None:
     found = {each.column: each for each in of_tree(facts, table=TABLE, pythons=()) if each.dependency == "fmt"}
     assert found["vendored"].spec == "11.0.2"
     assert (found["tree"].spec, found["tree"].file) == ("11.0.3", f"{path}/include/fmt/base.h")
+
+
+@pytest.mark.parametrize(("revision", "spec"), [("1", "2.21.5.1"), ("2", "2.21.5.2")])
+def test_the_revision_of_a_package_is_a_part_of_nccls_version(tree: Tree, revision: str, spec: str) -> None:
+    """Its tag v2.21.5-1 is of another package than 2.21.5-2; without the revision both would be 2.21.5."""
+    nccl = tree.library("nccl")
+    text = f"NCCL_MAJOR := 2\nNCCL_MINOR := 21\nNCCL_PATCH := 5\nNCCL_SUFFIX :=\nPKG_REVISION := {revision}\n"
+    nccl.commit("v2.21.5-1", makefiles__version_dot_mk=text)
+    tree.vendor(nccl)
+    found = {each.column: each for each in of_tree(tree.read(), table=TABLE, pythons=()) if each.dependency == "nccl"}
+    assert found["vendored"].spec == "2.21.5.1"
+    assert (found["tree"].spec, found["tree"].file) == (spec, "third_party/nccl/makefiles/version.mk")
+    both = (found["vendored"].range, found["tree"].range)
+    assert both[0] is not None
+    assert both[1] is not None
+    assert relate(both[0], both[1]) == ("same" if revision == "1" else "disjoint")
 
 
 def test_a_bare_repository_is_read_without_a_checkout(tree: Tree) -> None:

@@ -311,6 +311,17 @@ optree = ["optree>=0.13.0"]
     ]
 
 
+NCCL = """\
+##### version
+NCCL_MAJOR   := 2
+NCCL_MINOR   := 21
+NCCL_PATCH   := 5
+NCCL_SUFFIX  :=
+PKG_REVISION := 1
+"""
+COGS = "#define COGS_MAJOR 1\n#define COGS_MINOR 2\n#define COGS_PATCH 3\n"
+
+
 @pytest.mark.parametrize(
     ("folder", "files", "expected"),
     [
@@ -332,6 +343,25 @@ optree = ["optree>=0.13.0"]
             "third_party/NVTX",
             {"c/include/nvtx_version.h": '#define OTHER_VERSION "9.9.9"\n#define NVTX_VERSION "3.1.0"\n'},
             ("nvtx", "3.1.0"),
+        ),
+        ("third_party/nccl", {"makefiles/version.mk": NCCL}, ("nccl", "2.21.5.1")),
+        ("third_party/nccl", {"makefiles/version.mk": NCCL.replace(" := 1", " := 2")}, ("nccl", "2.21.5.2")),
+        ("third_party/nccl", {"makefiles/version.mk": NCCL.partition("PKG")[0]}, ("nccl", "2.21.5.*")),
+        ("third_party/cogs", {"version.mk": NCCL.replace("NCCL", "COGS")}, ("cogs", "2.21.5")),
+        (
+            "third_party/cogs",
+            {"make/version.mk": "COGS_VERSION_MAJOR = 1\nCOGS_VERSION_MINOR ?= 4\n# COGS_VERSION_PATCH = 9\n"},
+            ("cogs", "1.4"),
+        ),
+        (
+            "third_party/cogs",
+            {"cogs/version.h": "#define COGS_MAJOR 1\n#define COGS_MINOR 2\n#define COGS_REVISION 3\n"},
+            ("cogs", "1.2.3"),
+        ),
+        (
+            "third_party/cogs",
+            {"cogs/version.h": f"{COGS}#define COGS_PKG_REVISION 4\n"},
+            ("cogs", "1.2.3"),
         ),
     ],
 )

@@ -30,8 +30,11 @@ VERSION_FILES = ("CMakeLists.txt", "VERSION", "VERSION.txt", "version.txt", "VER
 """Files of a copy that may name its version, beside those of the table."""
 HEADERS = re.compile(r"(?:^|/)(?:[a-z0-9_-]*version|config|base|core)\.(?:h|hh|hpp|inc|mk)(?:\.in)?$", re.IGNORECASE)
 """Headers that may have version macros."""
+_SET = r"^[ \t]*(?:#[ \t]*define[ \t]+|(?:export[ \t]+)?(?=\w+[ \t]*[:?]?=))"
+"""How the line of a macro of C, or of a variable of make, begins; then come its name, and this."""
+_TO = r"[ \t]*(?:[ \t]|[:?]?=)[ \t]*"
 _TRIPLE = re.compile(
-    r"^[ \t]*#[ \t]*define[ \t]+(?P<stem>\w*?)_?(?:VERSION_)?MAJOR(?:_VERSION)?[ \t]+\(?(?P<major>\d+)\)?\s*?$",
+    _SET + r"(?P<stem>\w*?)_?(?:VERSION_)?MAJOR(?:_VERSION)?" + _TO + r"\(?(?P<major>\d+)\)?\s*?$",
     re.MULTILINE,
 )
 _STRING = re.compile(
@@ -40,6 +43,8 @@ _STRING = re.compile(
     re.MULTILINE,
 )
 _LATER = (("MINOR",), ("PATCH", "PATCHLEVEL", "MICRO", "REVISION", "SUBMINOR", "BUILD"))
+_PACKAGE = re.compile(_SET + r"(?:\w+_)?(?:PKG|PACKAGE)_REVISION" + _TO + r"(?P<revision>\d+)\s*?$", re.MULTILINE)
+"""Which package of a version this is: the 1 in 2.21.5-1."""
 _IN_FOLDER = re.compile(r"(?P<name>[A-Za-z][\w+-]*?)-v?(?P<version>\d+(?:\.\d+)+)")
 _SHOWN = 12
 
@@ -190,7 +195,9 @@ def of_copy(folder: str, files: Mapping[str, str], *, table: DependencyTable, ur
     macros = known.macros if known is not None else ()
     for path, text in sorted(files.items()):
         found += [(path, *each) for macro in macros if fnmatchcase(path, macro.file) for each in _macro(text, macro)]
-        found += [(path, *each) for each in _named(path, text, name)]
+        found += [
+            (path, line, raw, _own_macro(name, version, table)) for line, raw, version in _named(path, text, name)
+        ]
     best = {version: (path, line, raw) for path, line, raw, version in reversed(found)}
     return tuple(
         Evidence(
@@ -206,6 +213,14 @@ def of_copy(folder: str, files: Mapping[str, str], *, table: DependencyTable, ur
         )
         for version, (path, line, raw) in best.items()
     )
+
+
+def _own_macro(name: str, version: str, table: DependencyTable) -> str:
+    """A version in the table's form. What the revision of a package adds to one is known for those in the table."""
+    known = table.dependencies.get(name)
+    if known is not None and any("macro" in rewrite.of for rewrite in known.versions):
+        return own_version(table, name, "macro", version) or version
+    return version.partition("-")[0]
 
 
 def _macro(text: str, macro: Macro) -> Iterator[tuple[int, str, str]]:
@@ -246,13 +261,15 @@ def _header(text: str, name: str) -> Iterator[tuple[int, str, str]]:
         if _is_called(match["stem"], name):
             parts = [match["major"], *_later(text, match["stem"])]
             if len(parts) > 1:
-                yield _line(text, match.start()), " ".join(match[0].split())[:120], ".".join(parts)
+                package = _PACKAGE.search(text)
+                version = ".".join(parts) + (f"-{package['revision']}" if package is not None else "")
+                yield _line(text, match.start()), " ".join(match[0].split())[:120], version
 
 
 def _later(text: str, stem: str) -> Iterable[str]:
     for names in _LATER:
         other = rf"(?:VERSION_)?(?:{'|'.join(names)})(?:_VERSION)?"
-        form = rf"^[ \t]*#[ \t]*define[ \t]+{re.escape(stem)}_?{other}[ \t]+\(?(\d+)\)?"
+        form = rf"{_SET}{re.escape(stem)}_?{other}{_TO}\(?(\d+)\)?"
         found = re.search(form, text, re.MULTILINE)
         if found is None:
             return
