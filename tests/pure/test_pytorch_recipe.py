@@ -11,6 +11,7 @@ import pytest
 from axletree.core.values import StageId
 from axletree.plan.actions.compile import CompileParameters
 from axletree.plan.actions.pack_conda import CondaParameters
+from axletree.plan.actions.project import ProjectParameters
 from axletree.plan.graph import build_plan
 from axletree.recipe.axes import expand, variant_id
 from axletree.recipe.parse import parse_recipe
@@ -145,6 +146,15 @@ def test_tools_of_a_gpu_are_asked_for_by_its_variants_only(plan: Plan) -> None:
     assert "hipcc" in rocm.step.tools
     assert rocm.needs["source"] == "hipify"
     assert plan.stages[StageId("libtorch[cpu-openblas]")].needs["source"] == "patch"
+
+
+def test_rocm_names_its_openmp_and_expects_it(plan: Plan) -> None:
+    for stage in ("libtorch[rocm7.1-generic]", "bind[py312-rocm7.1-generic]"):
+        parameters = plan.stages[StageId(stage)].step.parameters
+        assert isinstance(parameters, ProjectParameters)
+        assert parameters.env["OpenMP_ROOT"] == "/opt/rocm/llvm"
+        assert parameters.expect["USE_OPENMP"] == "ON"
+    assert "OpenMP_ROOT" not in parameters_of(plan, "libtorch[cpu-openblas]", CompileParameters).env
 
 
 def test_conda_build_strings_and_numbers(plan: Plan) -> None:

@@ -262,8 +262,8 @@ def _header(text: str, name: str) -> Iterator[tuple[int, str, str]]:
             parts = [match["major"], *_later(text, match["stem"])]
             if len(parts) > 1:
                 package = _PACKAGE.search(text)
-                version = ".".join(parts) + (f"-{package['revision']}" if package is not None else "")
-                yield _line(text, match.start()), " ".join(match[0].split())[:120], version
+                parts[-1] += f"-{package['revision']}" if package is not None else ""
+                yield _line(text, match.start()), " ".join(match[0].split())[:120], ".".join(parts)
 
 
 def _later(text: str, stem: str) -> Iterable[str]:
