@@ -15,6 +15,7 @@ from axletree.plan.actions.patch import PatchParameters
 from axletree.plan.actions.project import CommandParameters
 from axletree.plan.actions.relocate import RelocateParameters
 from axletree.plan.graph import build_plan
+from support.recipes import SMALL
 from support.targets import MANY, ids, inputs_of, parameters_of, plan_of, recipe_texts, targets_at
 
 CLOSED = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
@@ -264,3 +265,16 @@ def test_the_audit_knows_the_compilers_of_a_stage_that_builds_one_wheel(
 ) -> None:
     plan = plan_of(BUILT.replace(*change, 1))
     assert parameters_of(plan, "audit:s[py311]", WheelAuditParameters).compilers == compilers
+
+
+def test_only_a_relocation_that_drops_libraries_has_that_in_its_key() -> None:
+    text = f'{SMALL}[stages.tree]\naction = "relocate"\naxes = ["gpu"]\ninputs = ["lib"]\n[stages.tree.relocate]\n'
+    text += 'drop = ["*.a"]\n[packages.tree]\nfrom = "tree"\nlocal = "{gpu}"\n'
+    more = text.replace("[packages.tree]", 'drop-needed = { "lib/*.so" = ["libcuda.so.1"] }\n[packages.tree]')
+    plain, dropping = (
+        msgspec.to_builtins(parameters_of(plan_of(each), ids(plan_of(each), "tree")[0], RelocateParameters))
+        for each in (text, more)
+    )
+    assert "drop-needed" not in plain["relocate"]
+    assert "drop_needed" not in plain
+    assert dropping == {**plain, "drop_needed": {"lib/*.so": ("libcuda.so.1",)}}

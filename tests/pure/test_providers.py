@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from axletree.binary.elf.facts import read_elf
 from axletree.core.errors import IntegrityError
-from axletree.package.libraries.providers import Provider, find_providers, parse_providers, required_names
+from axletree.host.shipped_data import read_shipped
+from axletree.package.libraries.providers import (
+    LIBRARY_PROVIDERS,
+    Provider,
+    find_providers,
+    parse_providers,
+    required_names,
+)
+from axletree.package.libraries.unused import driver_symbols_taken
+from support.wheels import make_elf
 
 CUBLAS = Provider(
     name="nvidia-cublas",
@@ -41,6 +51,29 @@ def test_requirements_that_install_it(requirement: str) -> None:
 @pytest.mark.parametrize("requirement", ["cuda-toolkit==13", "cuda-toolkit[cufft]", "nvidia-cublasmp", "== broken"])
 def test_requirements_that_do_not(requirement: str) -> None:
     assert not CUBLAS.declared_by(required_names([requirement]))
+
+
+@pytest.mark.parametrize(
+    ("soname", "names"),
+    [
+        (
+            "libcuda.so.1",
+            "cuInit cuMemAlloc_v2 cuGetProcAddress cuGLInit cudbgApiInit cuTensorMapEncodeTiled",
+        ),
+        ("libnvidia-ml.so.1", "nvmlInit_v2 nvmlDeviceGetCount nvmlErrorString"),
+        ("libnvcuvid.so.1", "cuvidCreateDecoder cuvidGetDecoderCaps cuvidParseVideoData"),
+    ],
+)
+def test_symbols_of_a_driver_are_told_from_those_of_cudas_libraries(soname: str, names: str) -> None:
+    """As driver 580.159.04 exports them; what reads ELF files must keep all that the table knows."""
+    providers = read_shipped(LIBRARY_PROVIDERS)
+    others = ("cudaMalloc", "cublasCreate_v2", "cufftPlan1d", "cuptiSubscribe", "curandInit", "nvrtcCompileProgram",
+              "cusparseCreate", "cuFileRead", "cudnnCreate", "nvml", "cutlass")  # fmt: skip
+    for undefined, weak in ((tuple(names.split()), ()), ((), tuple(names.split()))):
+        facts = read_elf(make_elf(needed=(soname,), undefined=(*undefined, *others), weak=weak))
+        assert driver_symbols_taken(facts, soname, providers) == tuple(sorted(names.split()))
+        assert driver_symbols_taken(facts, "libcudadebugger.so.1", providers) is None
+    assert driver_symbols_taken(read_elf(make_elf(undefined=others)), soname, providers) == ()
 
 
 def test_what_an_extra_requires_counts_only_on_request() -> None:

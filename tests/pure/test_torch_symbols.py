@@ -89,7 +89,7 @@ def test_torchs_libraries() -> None:
 def test_weak_and_local_symbols_are_not_needed() -> None:
     data = make_elf(undefined=("needed",), weak=("optional",), exported=("offered",))
     symbols = read_symbols(BufferSource(data), name="x.so")
-    assert symbols == (frozenset({b"needed"}), frozenset({b"offered"}))
+    assert symbols == (frozenset({b"needed"}), frozenset({b"optional"}), frozenset({b"offered"}))
     assert read_symbols(BufferSource(data), name="x.so", wanted=lambda name: name == b"other") == Symbols()
 
 

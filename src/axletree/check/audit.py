@@ -6,26 +6,35 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from axletree.binary.elf.symbols import Symbols, read_symbols
+from axletree.binary.zip.directory import read_directory
+from axletree.binary.zip.members import PassingMember
 from axletree.check.dist import observe_dist
 from axletree.check.engine import apply_rules
 from axletree.check.rules.archive import ARCHIVE_RULES, Refusal
 from axletree.check.rules.wheel.all import DIST_RULES
 from axletree.check.verdict import complete_policy, judge_platform
+from axletree.core.errors import IntegrityError
 from axletree.core.findings import Finding, worst
 from axletree.package.libraries.linkage import Need
 from axletree.package.libraries.policy import highest_versions
 from axletree.package.libraries.providers import Provider
 from axletree.package.libraries.torch_symbols import TorchMatch, match_torch
+from axletree.package.libraries.unused import find_unused
 from axletree.package.wheel.scan import scan_wheel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from axletree.binary.zip.directory import ZipEntry
     from axletree.check.dist import DistFacts
     from axletree.check.engine import Rule
-    from axletree.core.errors import IntegrityError
     from axletree.package.libraries.policy import Policy
     from axletree.package.libraries.torch_symbols import TorchExports
+
+
+_LARGEST = 32 << 20
+"""Bytes of a file whose symbols are read for themselves: to unpack larger ones once more takes too long."""
 
 
 class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,8 +119,26 @@ def audit_buffer(
         glibc=glibc,
         torch=None if torch is None else match_torch(buffer, elfs, torch, filename=filename),
         compilers=compilers,
+        unused=find_unused(elfs, _reader(buffer, filename)),
     )
     return report_facts(facts)
+
+
+def _reader(buffer: bytes | memoryview, filename: str) -> Callable[[str], Symbols | None]:
+    """What reads the symbols of a member that is not too large."""
+    entries: dict[str, ZipEntry] = {}
+
+    def read(path: str) -> Symbols | None:
+        if not entries:
+            entries.update({entry.name: entry for entry in read_directory(buffer, archive=filename)})
+        if entries[path].size > _LARGEST:
+            return None
+        try:
+            return read_symbols(PassingMember(buffer, entries[path], archive=filename), name=path)
+        except IntegrityError:  # names without end, in a file that is fine otherwise
+            return None
+
+    return read
 
 
 def refused_report(filename: str, error: IntegrityError) -> AuditReport:

@@ -12,6 +12,7 @@ from axletree.package.libraries.platforms import Platform, linux_environment, pa
 from axletree.package.libraries.policy import Policy, SymbolNeed, lowest_policy, symbol_needs
 from axletree.package.libraries.providers import Provider, required_names
 from axletree.package.libraries.torch_symbols import TorchMatch
+from axletree.package.libraries.unused import UnusedNeed, find_unused_drivers
 from axletree.package.wheel.scan import WheelFacts, WheelScan
 
 if TYPE_CHECKING:
@@ -49,6 +50,10 @@ class DistFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Its files against the torch that they will meet, where one was named."""
     compilers: tuple[str, ...] = ()
     """Compilers that its build asked for."""
+    unused: tuple[UnusedNeed, ...] = ()
+    """Libraries of the wheel that files need and take no symbol from, where that is known."""
+    unused_drivers: tuple[UnusedNeed, ...] = ()
+    """The same of libraries of GPU drivers."""
 
     @property
     def wheel(self) -> WheelFacts:
@@ -97,6 +102,7 @@ def observe_dist(
     archs: Sequence[str] = (),
     torch: TorchMatch | None = None,
     compilers: Sequence[str] = (),
+    unused: Sequence[UnusedNeed] = (),
 ) -> DistFacts:
     """Derive from a scanned wheel what the rules compare.
 
@@ -110,6 +116,7 @@ def observe_dist(
         archs: GPUs that were promised to work.
         torch: its files against the torch that they will meet.
         compilers: compilers that its build asked for.
+        unused: libraries of the wheel that files need and take no symbol from.
     """
     elfs = {member.path: member.facts for member in scan.elfs}
     platforms = tuple(parse_platform(tag, policies) for tag in scan.wheel.name.platform.split("."))
@@ -128,6 +135,7 @@ def observe_dist(
         archs=tuple(archs),
         torch=torch,
         compilers=tuple(compilers),
+        unused=tuple(unused),
     )
     if not facts.linux:
         return facts
@@ -139,6 +147,7 @@ def observe_dist(
         needs=find_optional(needs, hosted, around),
         promises=_promises(needs, policies, platforms),
         misses=find_misses(hosted),
+        unused_drivers=find_unused_drivers(hosted, providers),
     )
 
 

@@ -21,6 +21,7 @@ from axletree.check.rules.wheel.platform import PLATFORM_RULES
 from axletree.check.rules.wheel.python import PYTHON_RULES
 from axletree.check.rules.wheel.runtimes import RUNTIME_RULES
 from axletree.check.rules.wheel.search import SEARCH_RULES
+from axletree.check.rules.wheel.unused import UNUSED_RULES
 from axletree.package.wheel.info import WheelInfo
 from axletree.package.wheel.metadata import Metadata
 from axletree.package.wheel.names import WheelName
@@ -36,7 +37,14 @@ if TYPE_CHECKING:
     from axletree.package.libraries.providers import Provider
     from axletree.package.wheel.tree import TreeScan
 
-_RULES: tuple[Rule[DistFacts], ...] = (*LINKAGE_RULES, *SEARCH_RULES, *RUNTIME_RULES, *ELF_RULES, *GPU_RULES)
+_RULES: tuple[Rule[DistFacts], ...] = (
+    *LINKAGE_RULES,
+    *UNUSED_RULES,
+    *SEARCH_RULES,
+    *RUNTIME_RULES,
+    *ELF_RULES,
+    *GPU_RULES,
+)
 _RULES_OF_TAGS: tuple[Rule[DistFacts], ...] = (*PLATFORM_RULES, *MACHINE_RULES, *PYTHON_RULES)
 
 

@@ -8,7 +8,7 @@ from packaging.utils import canonicalize_name
 
 from axletree.plan.actions.relocate import Bundled, RelocateParameters
 from axletree.plan.step import Step
-from axletree.recipe.relocation import Relocate
+from axletree.recipe.relocation import Relocate, RelocateTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from axletree.recipe.target import TargetPackage, TargetStage
 
 
-def relocation_step(stage: TargetStage, rules: Relocate, inputs: PlanInputs, needs: Mapping[str, str]) -> Step:
+def relocation_step(stage: TargetStage, table: RelocateTable, inputs: PlanInputs, needs: Mapping[str, str]) -> Step:
     """The step: what it does, the libraries of this machine that it may take in, and the data that it goes by.
 
     Args:
         stage: the stage.
-        rules: its table.
+        table: its table.
         inputs: what was read beforehand.
         needs: name of an input -> step that makes it, the tree that is relocated first.
     """
@@ -33,8 +33,9 @@ def relocation_step(stage: TargetStage, rules: Relocate, inputs: PlanInputs, nee
         axes=stage.axes,
         parameters=RelocateParameters(
             tree=next(iter(needs)),
-            relocate=rules,
-            libraries=inputs.libraries.get(graft_key(rules), {}),
+            relocate=table.rules,
+            drop_needed=table.drop_needed,
+            libraries=inputs.libraries.get(graft_key(table), {}),
             policy=inputs.policy,
             providers=inputs.providers,
         ),

@@ -19,7 +19,7 @@ from axletree.recipe.extending import Extends, Removed
 from axletree.recipe.images import Image
 from axletree.recipe.override import Override
 from axletree.recipe.presets import Preset
-from axletree.recipe.relocation import Relocate
+from axletree.recipe.relocation import RelocateTable
 from axletree.recipe.resources import Resources
 from axletree.recipe.waivers import Waiver
 
@@ -213,7 +213,7 @@ class Stage(Table, frozen=True, kw_only=True):
     ] = "auto"
     resources: Annotated[Resources, Meta(description="Resources needed from the machine.")] = Resources()
     relocate: Annotated[
-        Relocate | None, Meta(description="For `relocate`: where files go, and how names and search paths change.")
+        RelocateTable | None, Meta(description="For `relocate`: where files go, and how names and search paths change.")
     ] = None
 
 

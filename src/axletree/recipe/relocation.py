@@ -24,7 +24,11 @@ class TextEdit(Table, frozen=True, kw_only=True):
 
 
 class Relocate(Table, frozen=True, kw_only=True):
-    """What `action = "relocate"` does with the tree of its first input."""
+    """What `action = "relocate"` does with the tree of its first input.
+
+    All fields are in the stage's key, whatever they say. New ones go to :class:`RelocateTable`, and to the parameters of
+    the action, where a default is in no key.
+    """
 
     place: Annotated[
         dict[str, str],
@@ -78,3 +82,19 @@ class Relocate(Table, frozen=True, kw_only=True):
             description="Patterns for CMake targets, libraries and absolute folders on the build machine that exported targets refer to but their users do not need, such as `protobuf::libprotobuf`. Grafted libraries need not be listed."
         ),
     ] = ()
+
+
+class RelocateTable(Relocate, frozen=True, kw_only=True):
+    """What `action = "relocate"` does with the tree of its first input."""
+
+    drop_needed: Annotated[
+        dict[str, tuple[str, ...]],
+        Meta(
+            description='File pattern -> SONAME patterns of libraries that these files list as needed but use no symbols of, such as `{ "torch/lib/libtorch_*.so" = ["libcuda.so.1"] }`: the entries are removed. If a file uses a symbol of a library, or if that is not known, the stage fails.'
+        ),
+    ] = {}
+
+    @property
+    def rules(self) -> Relocate:
+        """What is in every key."""
+        return Relocate(**{name: getattr(self, name) for name in Relocate.__struct_fields__})

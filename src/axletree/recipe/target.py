@@ -18,7 +18,7 @@ from axletree.recipe.axes import axes_of_package, axes_of_test, conditions_of, h
 from axletree.recipe.conda import TargetConda, build_tokens, changed, resolve_conda
 from axletree.recipe.filling import Filler
 from axletree.recipe.images import chosen_image
-from axletree.recipe.relocation import Relocate
+from axletree.recipe.relocation import RelocateTable
 from axletree.recipe.waivers import Waiver
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class TargetStage(msgspec.Struct, frozen=True, kw_only=True):
     workspace: bool
     parallel: Literal["auto", "jobs", "tokens", "setuptools"]
     resources: TargetResources
-    relocate: Relocate | None = None
+    relocate: RelocateTable | None = None
 
 
 class TargetPackage(msgspec.Struct, frozen=True, kw_only=True):
@@ -331,7 +331,7 @@ def _stage(recipe: Recipe, name: str, stage: Stage, values: AxisValues, present:
     )
 
 
-def _relocate(table: Relocate | None, text: Filler) -> Relocate | None:
+def _relocate(table: RelocateTable | None, text: Filler) -> RelocateTable | None:
     if table is None:
         return None
     return replace(

@@ -133,6 +133,8 @@ class ElfFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Undefined, not weak ``Py*`` and ``_Py*`` symbols, sorted: it can't be loaded without CPython."""
     python_modules: tuple[str, ...] = ()
     """Extension modules that it is, from its ``PyInit_*`` functions, sorted."""
+    driver_symbols: tuple[str, ...] = ()
+    """Undefined symbols, also weak ones, with names as GPU drivers export them (``cuInit``, ``nvmlInit``), sorted."""
     abi: AbiUse = AbiUse()
     build_id: str | None = None
     """Hexadecimal, from its GNU build-id note."""
@@ -243,6 +245,7 @@ def _add_dynamic(facts: ElfFacts, reader: Reader, layout: ElfLayout, dynamic: Dy
         text_relocations=has_text_relocations(dynamic),
         python_symbols=use.python_symbols,
         python_modules=use.python_modules,
+        driver_symbols=use.driver_symbols,
         abi=AbiUse(torch_cxx=use.torch_cxx, torch_shims=use.torch_shims, cxx11=use.cxx11, old_strings=use.old_strings),
     )
 

@@ -23,8 +23,10 @@ _FOREIGN = re.compile(
     rb"(_?Py)|(aoti_torch_|torch_)"
     # special names (vtable, typeinfo, thunk, guard ...), names local to a function, then the nested name itself
     rb"|(_Z(?:GV|GR|T[VTISWHC]|T[hv]n?\d+_(?:n?\d+_)?)?Z*N[rVKRO]*(?:3c10|2at|5torch|6caffe2))"
+    # all that libcuda, libnvcuvid and libnvidia-ml of NVIDIA's driver 580 export
+    rb"|(cu(?:[A-Z]|dbg|vid)|nvml[A-Z]|NvTool[A-Z]|__std_\d)"
 )
-_PYTHON, _SHIM, _TORCH_CXX = 1, 2, 3
+_PYTHON, _SHIM, _TORCH_CXX, _DRIVER = 1, 2, 3, 4
 """The groups of it."""
 _MANGLED_TOKEN = re.compile(rb"Ss|S[0-9A-Z]*_|T[0-9]*_|L[a-z]n?\d+E|[AThv]n?\d+_|[CD]\d|(\d{1,4})")
 _COMPATIBLE = b"_ZNSs4_Rep20_S_empty_rep_storageE"
@@ -42,6 +44,7 @@ class SymbolUse(NamedTuple):
     torch_shims: int = 0
     cxx11: int = 0
     old_strings: int = 0
+    driver_symbols: tuple[str, ...] = ()
 
 
 def read_symbol_use(reader: Reader, layout: ElfLayout, dynamic: Dynamic) -> SymbolUse:
@@ -55,23 +58,30 @@ def read_symbol_use(reader: Reader, layout: ElfLayout, dynamic: Dynamic) -> Symb
     old = _names_with(strings, b"Ss", keep=_has_old_string)
     init = _names_with(strings, b"PyInit")
     counted, defined = new | old, new | old | init
-    undefined, exported = array("I"), array("I")
+    undefined, exported, optional = array("I"), array("I"), array("I")
     modules: set[str] = set()
     for names, words, section, binding, weak in read_symbols(reader, layout, dynamic):
         for name, word in zip(names, words, strict=True):
             if not word & section:
-                if word & binding not in (0, weak):  # a weak one is used only where it is there
+                bound = word & binding
+                if bound == weak:  # used only where it is there
+                    optional.append(name)
+                elif bound:
                     undefined.append(name)
             elif name in defined:
                 if name in counted and word & binding not in (0, weak):
                     exported.append(name)
                 if name in init and strings.startswith(_MODULE, name):
                     modules.add(read_string(reader, dynamic, name).partition("_")[2])
-    kinds: list[list[int]] = [[], [], [], []]
+    kinds: list[list[int]] = [[], [], [], [], []]
     for name in undefined:
         found = _FOREIGN.match(strings, name)
         if found is not None:
             kinds[found.lastindex or 0].append(name)
+    for name in optional:
+        found = _FOREIGN.match(strings, name)
+        if found is not None and found.lastindex == _DRIVER:
+            kinds[_DRIVER].append(name)
     both = undefined + exported
     return SymbolUse(
         python_symbols=tuple(sorted({read_string(reader, dynamic, name) for name in kinds[_PYTHON]})),
@@ -80,6 +90,7 @@ def read_symbol_use(reader: Reader, layout: ElfLayout, dynamic: Dynamic) -> Symb
         torch_shims=len(kinds[_SHIM]),
         cxx11=sum(map(new.__contains__, both)),
         old_strings=sum(map(old.__contains__, both)),
+        driver_symbols=tuple(sorted({read_string(reader, dynamic, name) for name in kinds[_DRIVER]})),
     )
 
 

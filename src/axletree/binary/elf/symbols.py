@@ -26,6 +26,8 @@ class Symbols(NamedTuple):
 
     undefined: frozenset[bytes] = frozenset()
     """Those that another file must bring; weak ones, which may stay undefined, are left out."""
+    optional: frozenset[bytes] = frozenset()
+    """The weak ones: they are taken from another file if one has them."""
     exported: frozenset[bytes] = frozenset()
     """Those that other files can use."""
 
@@ -51,19 +53,20 @@ def read_symbols(source: Source, *, name: str, wanted: Callable[[bytes], object]
         return Symbols()
     strings, kept = dynamic.strings, 0
     undefined: set[bytes] = set()
+    optional: set[bytes] = set()
     exported: set[bytes] = set()
     for names, words, section, binding, weak in read_pieces(reader, layout, dynamic):
         for offset, word in zip(names, words, strict=True):
             bound = word & binding
-            if not offset or not bound or (bound == weak and not word & section):
+            if not offset or not bound:
                 continue
             end = strings.find(b"\0", offset, offset + _MAX_NAME)
             if end < 0:
                 raise reader.error(f"a symbol's name is outside its string table, or longer than {_MAX_NAME} bytes")
             symbol = strings[offset:end]
             if wanted is None or wanted(symbol):
-                (exported if word & section else undefined).add(symbol)
+                (exported if word & section else optional if bound == weak else undefined).add(symbol)
                 kept += len(symbol)
                 if kept > _MAX_BYTES:
                     raise reader.error(f"the symbol names take up more than {_MAX_BYTES >> 20} MB")
-    return Symbols(frozenset(undefined), frozenset(exported))
+    return Symbols(frozenset(undefined), frozenset(optional), frozenset(exported))

@@ -21,6 +21,7 @@ from axletree.core.trees import Entry, make_tree
 from axletree.core.units import format_bytes, some_of
 from axletree.execute.bundling import divided, required_by, stated_providers
 from axletree.execute.context import Outcome
+from axletree.execute.dropping import dropped_needs
 from axletree.host.archive import map_file
 from axletree.host.edit import edit_elf
 from axletree.host.grafts import graft_folders, library_finder, licence_of
@@ -29,8 +30,9 @@ from axletree.package.cmake.exports import CMakeChanges, CMakeTree, adapt_export
 from axletree.package.libraries.graft import graft_components, grafted_library
 from axletree.package.libraries.policy import MANYLINUX_POLICIES, promised_libraries
 from axletree.package.libraries.providers import LIBRARY_PROVIDERS
+from axletree.package.relocation.drops import idle_drops
 from axletree.package.relocation.layout import RelocatedTree, lay_out
-from axletree.package.relocation.links import LinkChanges, plan_links
+from axletree.package.relocation.links import LinkChanges, plan_links, without, without_needs
 from axletree.package.relocation.proof import build_path_problems, loading_problems
 from axletree.package.relocation.taken import idle_patterns, taken_in, taken_text
 from axletree.package.relocation.texts import edit_texts
@@ -40,13 +42,14 @@ from axletree.package.wheel.tags import single_machine
 from axletree.plan.actions.relocate import RelocateFacts, RelocateParameters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from axletree.binary.elf.facts import ElfFacts
     from axletree.core.trees import Tree
     from axletree.execute.context import ActionContext
     from axletree.package.libraries.graft import Find, Graft, GraftCandidate
+    from axletree.package.libraries.providers import Provider
     from axletree.recipe.relocation import Relocate
     from axletree.store.store import Store
 
@@ -77,17 +80,20 @@ def run(context: ActionContext[RelocateParameters]) -> Outcome:
     layout = lay_out(trees.own, rules, trees.elfs, beside=trees.beside)
     now = {path: trees.elfs[entry.path] for path, entry in layout.entries.items() if entry.path in trees.elfs}
     folders = graft_folders(rules.graft_from)
+    providers = (*stated_providers(bundled), *read_shipped(LIBRARY_PROVIDERS))
+    dropped = _dropped(context, trees, layout, now, folders, providers)
     links = plan_links(
-        now,
+        {path: without(facts, dropped.get(path, ())) for path, facts in now.items()},
         layout,
         rules,
         siblings=trees.beside_elfs,
         system=promised_libraries(now, read_shipped(MANYLINUX_POLICIES), single_machine(now)),
-        providers=(*stated_providers(bundled), *read_shipped(LIBRARY_PROVIDERS)),
+        providers=providers,
         required=None if bundled is None else required_by(context, bundled, trees.own, folders),
         find=_pinned(library_finder(folders), context.parameters.libraries, rules.graft),
         searched=[str(folder) for folder in folders],
     )
+    links = without_needs(links, dropped)
     cmake, texts = _texts(context, trees, layout, links, rules)
     entries = {path: msgspec.structs.replace(entry, path=path) for path, entry in layout.entries.items()}
     entries |= {path: Entry(path=path, kind="link", target=target) for path, target in layout.links.items()}
@@ -97,8 +103,34 @@ def run(context: ActionContext[RelocateParameters]) -> Outcome:
     leaks = _prove(context, entries, trees, links)
     _say(context, layout, links)
     tree = context.store.put_tree(make_tree(entries.values()))
-    findings = (*taken_in(links.grafts, rules), *idle_patterns(links, rules, now.values()))
+    findings = (
+        *taken_in(links.grafts, rules),
+        *idle_patterns(links, rules, now.values()),
+        *idle_drops(
+            dropped, context.parameters.drop_needed, {path: entry.path for path, entry in layout.entries.items()}
+        ),
+    )
     return Outcome(tree=tree, facts=_facts(layout, links, cmake, texts, leaks), findings=findings)
+
+
+def _dropped(
+    context: ActionContext[RelocateParameters],
+    trees: _Trees,
+    layout: RelocatedTree,
+    now: Mapping[str, ElfFacts],
+    folders: Sequence[Path],
+    providers: Sequence[Provider],
+) -> dict[str, tuple[str, ...]]:
+    """Path now -> libraries that a file needs no longer."""
+    return dropped_needs(
+        context.store,
+        now,
+        {**trees.beside, **layout.entries},
+        context.parameters.drop_needed,
+        beside=trees.beside_elfs,
+        folders=folders,
+        providers=providers,
+    )
 
 
 def _read_trees(context: ActionContext[RelocateParameters]) -> _Trees:
@@ -294,6 +326,7 @@ def _say(context: ActionContext[RelocateParameters], layout: RelocatedTree, link
     for path, change in sorted(links.changes.items()):
         new = [f"SONAME {change.soname}"] if change.soname else []
         new += [f"{old} -> {name}" for old, name in change.replace_needed.items()]
+        new += [f"no longer needs {name}" for name in change.remove_needed]
         new += [f"search path {':'.join(change.rpath) or 'removed'}"] if change.rpath is not None else []
         context.log.say(f"{path}: {', '.join(new)}")
     if links.grafts:
@@ -325,6 +358,7 @@ def _facts(
         shared=len(layout.shared),
         search_paths={path: tuple(change.rpath) for path, change in links.changes.items() if change.rpath is not None},
         cut=tuple(links.cut),
+        dropped={path: change.remove_needed for path, change in links.changes.items() if change.remove_needed},
         edited=tuple(sorted(texts)),
         cmake_left_out=tuple(cmake.left_out) if cmake is not None else (),
         build_paths=leaks,

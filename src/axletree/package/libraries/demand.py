@@ -66,7 +66,7 @@ def find_misses(elfs: Mapping[str, ElfFacts]) -> tuple[NotFound, ...]:
     paths = {place: path for path in elfs if (place := installed_path(path)) is not None}
     names = {place.rpartition("/")[2]: place for place in sorted(files, reverse=True) if files[place].kind == "shared"}
     roots = find_roots(files)
-    loadings = {root: follow_loading(files, root) for root in roots if _bearable(files, roots)}
+    loadings = {root: follow_loading(files, root) for root in roots if is_bearable(files, roots)}
     loaded = {reach.path for loading in loadings.values() for reach in loading.found}
     loaded |= {place for place, facts in files.items() if facts.python_modules}
     return tuple(
@@ -100,15 +100,15 @@ def find_optional(needs: Iterable[Need], elfs: Mapping[str, ElfFacts], around: L
             for path in need.files:
                 lacks.setdefault(path, set()).add(need.soname)
     roots = find_roots(elfs)
-    if not lacks or not _bearable(elfs, roots):
+    if not lacks or not is_bearable(elfs, roots):
         return needs
     names = library_paths(elfs)
-    reached = {root: _closure(root, elfs, names) for root in roots}
+    reached = {root: wheel_closure(root, elfs, names) for root in roots}
     signs = _Signs(elfs, reached, lacks, around)
     return tuple(part for need in needs for part in _split(need, signs))
 
 
-def _bearable(elfs: Mapping[str, ElfFacts], roots: Sequence[str]) -> bool:
+def is_bearable(elfs: Mapping[str, ElfFacts], roots: Sequence[str]) -> bool:
     """Whether following what all roots need ends soon: a hostile wheel may hold files without number."""
     steps = sum(1 + len(facts.needed) for facts in elfs.values())
     return max(len(roots) * steps, len(elfs) ** 2) <= _MOST_STEPS
@@ -176,8 +176,14 @@ def _split(need: Need, signs: _Signs) -> Iterator[Need]:
         yield msgspec.structs.replace(need, owner=owner, why=why, files=tuple(files))
 
 
-def _closure(root: str, elfs: Mapping[str, ElfFacts], names: Mapping[str, str]) -> set[str]:
-    """All files of the wheel that a file leads to by the names that they need, itself included."""
+def wheel_closure(root: str, elfs: Mapping[str, ElfFacts], names: Mapping[str, str]) -> set[str]:
+    """All files of the wheel that a file leads to by the names that they need, itself included.
+
+    Args:
+        root: path of the file.
+        elfs: path -> facts.
+        names: SONAME -> path, as :func:`~axletree.package.libraries.linkage.library_paths` gives it.
+    """
     seen = {root}
     waiting = [root]
     while waiting:

@@ -46,6 +46,9 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Names of providers whose libraries are in a process that has imported this one."""
     copies: tuple[str, ...] = ()
     """Patterns of SONAMEs of others that it ships and loads a copy of: they serve who requires it."""
+    symbols: dict[str, str] = {}
+    """Pattern of SONAMEs -> what the names of all symbols of such a library begin with, a regular expression. For
+    libraries that the machine need not have."""
 
     def brings(self, soname: str) -> bool:
         """Whether a library is one of its."""
@@ -54,6 +57,10 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def carries(self, soname: str) -> bool:
         """Whether a library of others is in a process that has imported this one."""
         return _matcher(self.copies)(soname)
+
+    def symbols_of(self, soname: str) -> str | None:
+        """What the names of all symbols of a library begin with, where that is known."""
+        return next((names for pattern, names in self.symbols.items() if _matcher((pattern,))(soname)), None)
 
     def declared_by(self, required: Iterable[str]) -> bool:
         """Whether requirements, as :func:`required_names` gives them, install it."""

@@ -62,6 +62,22 @@ class LinkChanges(msgspec.Struct, frozen=True, kw_only=True):
     """Absolute and working-directory entries of search paths that go, sorted."""
 
 
+def without(facts: ElfFacts, sonames: Collection[str]) -> ElfFacts:
+    """The facts of a file that does not need some libraries."""
+    return replace(facts, needed=tuple(soname for soname in facts.needed if soname not in sonames))
+
+
+def without_needs(links: LinkChanges, dropped: Mapping[str, tuple[str, ...]]) -> LinkChanges:
+    """The changes again, with libraries that files need no longer; they were planned without these.
+
+    Args:
+        links: the changes.
+        dropped: path now -> SONAMEs.
+    """
+    removed = {path: replace(links.changes.get(path, ElfChange()), remove_needed=dropped[path]) for path in dropped}
+    return replace(links, changes={**links.changes, **removed})
+
+
 def plan_links(
     elfs: Mapping[str, ElfFacts],
     layout: RelocatedTree,

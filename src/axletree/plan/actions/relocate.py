@@ -30,6 +30,8 @@ class RelocateParameters(Parameters, frozen=True, kw_only=True):
     relocate: Relocate
     bundled: Bundled | None = None
     """For ``bundle = true`` of a package; a stage of the recipe takes in what it lists."""
+    drop_needed: dict[str, tuple[str, ...]] = {}
+    """Pattern of files -> patterns of SONAMEs that they are to need no longer."""
     libraries: dict[str, str] = {}
     """SONAME -> SHA-256 of the library of this machine that may be taken in."""
     policy: Digest | None
@@ -73,6 +75,8 @@ class RelocateFacts(Facts, frozen=True, kw_only=True):
     """Search path entries that were dropped."""
     edited: tuple[str, ...] = ()
     """Text files that changed."""
+    dropped: dict[str, tuple[str, ...]] = {}
+    """File -> libraries that it needs no longer."""
     cmake_left_out: tuple[str, ...] = ()
     build_paths: tuple[str, ...] = ()
     """Libraries whose data still names folders of the build."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from axletree.core.globs import glob_fault
 from axletree.core.trees import is_safe_path
 from axletree.recipe.checks.axes import twice
 from axletree.recipe.faults import Fault, glob_faults
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from axletree.recipe.faults import Path
     from axletree.recipe.model import Recipe, Stage
-    from axletree.recipe.relocation import Relocate
+    from axletree.recipe.relocation import RelocateTable
 
 _UNUSED = ("commands", "config", "env", "environment", "pass_env", "source_from", "tools", "workspace")
 """Keys of a stage that say how programs run: a relocation runs none."""
@@ -54,7 +55,7 @@ def _stage_faults(stage: Stage, path: Path, needs: tuple[Path, ...]) -> Iterator
             )
 
 
-def _table_faults(table: Relocate, path: Path) -> Iterator[Fault]:
+def _table_faults(table: RelocateTable, path: Path) -> Iterator[Fault]:
     for folder in table.place:
         if folder != "." and not is_safe_path(folder):
             yield Fault(path=(*path, "place", folder), message="the folder is not a relative path", hint=_FOLDER)
@@ -71,6 +72,12 @@ def _table_faults(table: Relocate, path: Path) -> Iterator[Fault]:
             hint="set cmake = true, or remove `private`",
         )
     yield from _graft_faults(table, path)
+    for pattern, libraries in table.drop_needed.items():
+        fault = glob_fault(pattern)
+        if fault is not None:
+            yield Fault(path=(*path, "drop-needed", pattern), message=f"{pattern!r} {fault}")
+        yield from twice(libraries, (*path, "drop-needed", pattern), "pattern")
+        yield from _broad_faults(libraries, (*path, "drop-needed", pattern))
     yield from _elsewhere_faults(table, path)
     yield from _opens_faults(table, path)
     for number, edit in enumerate(table.edits):
@@ -83,18 +90,18 @@ def _table_faults(table: Relocate, path: Path) -> Iterator[Fault]:
             yield Fault(path=(*at, "replace"), message="the replacement is the same as `find`")
 
 
-def _graft_faults(table: Relocate, path: Path) -> Iterator[Fault]:
+def _graft_faults(table: RelocateTable, path: Path) -> Iterator[Fault]:
     yield from twice(table.graft, (*path, "graft"), "pattern")
     yield from _broad_faults(table.graft, (*path, "graft"))
     if table.graft and table.graft_to is None:
         yield Fault(path=(*path, "graft-to"), message="`graft` needs `graft-to`, the folder to copy libraries into")
     for key in ("graft_to", "graft_from"):
-        if getattr(table, key) and not table.graft:
+        if getattr(table, key) and not (table.graft or (key == "graft_from" and table.drop_needed)):
             shown = key.replace("_", "-")
             yield Fault(path=(*path, shown), message=f"`{shown}` has no effect without `graft`")
 
 
-def _elsewhere_faults(table: Relocate, path: Path) -> Iterator[Fault]:
+def _elsewhere_faults(table: RelocateTable, path: Path) -> Iterator[Fault]:
     for folder, patterns in table.elsewhere.items():
         at: Path = (*path, "elsewhere", folder)
         if folder != "." and not is_safe_path(folder):
@@ -111,7 +118,7 @@ def _broad_faults(patterns: tuple[str, ...], path: Path) -> Iterator[Fault]:
             yield Fault(path=(*path, number), message=message, hint="use a pattern such as 'libfmt.so*'")
 
 
-def _opens_faults(table: Relocate, path: Path) -> Iterator[Fault]:
+def _opens_faults(table: RelocateTable, path: Path) -> Iterator[Fault]:
     for user, names in table.opens.items():
         if not is_safe_path(user):
             yield Fault(path=(*path, "opens", user), message="the key is neither a file name nor a relative path")

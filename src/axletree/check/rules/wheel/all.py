@@ -18,6 +18,7 @@ from axletree.check.rules.wheel.python import PYTHON_RULES
 from axletree.check.rules.wheel.runtimes import RUNTIME_RULES
 from axletree.check.rules.wheel.search import SEARCH_RULES
 from axletree.check.rules.wheel.symbols import SYMBOL_RULES
+from axletree.check.rules.wheel.unused import UNUSED_RULES
 
 if TYPE_CHECKING:
     from axletree.check.dist import DistFacts
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 DIST_RULES: tuple[Rule[DistFacts], ...] = (
     *METADATA_RULES,
     *LINKAGE_RULES,
+    *UNUSED_RULES,
     *SEARCH_RULES,
     *RUNTIME_RULES,
     *PLATFORM_RULES,

@@ -136,9 +136,10 @@ def _host(facts: DistFacts) -> Iterator[Found]:
 def _driver(facts: DistFacts) -> Iterator[Found]:
     """A library that code opens by name may need the driver; what a plain import loads may not."""
     elfs = facts.elfs
+    unused = {(need.soname, path) for need in facts.unused_drivers for path in need.files}  # another rule's
     opened = {path for path in find_roots(elfs) if not elfs[path].python_modules and elfs[path].interpreter is None}
     for need in facts.needs:
-        files = tuple(path for path in need.files if path not in opened)
+        files = tuple(path for path in need.files if path not in opened and (need.soname, path) not in unused)
         if need.owner == "driver" and files:
             message = f"{subject(files, 'needs', 'need')} {need.soname} from the {need.by}"
             yield Found(files[0], message, evidence=listing(files))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from axletree.binary.elf.facts import VersionNeed
 from axletree.check.engine import Case, fires, silent
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 _LIB = "demo/lib/libdemo.so"
 _OTHER = "demo/_other.cpython-311-x86_64-linux-gnu.so"
+
+
+_CALLS: dict[str, Any] = {"needed": ("libcuda.so.1",), "driver_symbols": ("cuInit",)}
 
 
 def unresolved_cases() -> tuple[Case[DistFacts], ...]:
@@ -121,15 +124,13 @@ def uncertain_cases() -> tuple[Case[DistFacts], ...]:
 def driver_cases() -> tuple[Case[DistFacts], ...]:
     """The cases of ``dist/driver-needed``."""
     return (
-        fires("an extension module", sample(library(needed=("libcuda.so.1",)))),
+        fires("an extension module", sample(library(**_CALLS))),
         fires(
             "a library that an extension module needs",
-            sample(elfs={CORE: library(needed=("libdemo.so",)), _LIB: plain_library(needed=("libcuda.so.1",))}),
+            sample(elfs={CORE: library(needed=("libdemo.so",)), _LIB: plain_library(**_CALLS)}),
         ),
-        silent(
-            "a library that no file is linked to",
-            sample(elfs={CORE: library(), _LIB: plain_library(needed=("libcuda.so.1",))}),
-        ),
+        silent("a library that no file is linked to", sample(elfs={CORE: library(), _LIB: plain_library(**_CALLS)})),
+        silent("an extension module that uses nothing of it", sample(library(needed=("libcuda.so.1",)))),
     )
 
 

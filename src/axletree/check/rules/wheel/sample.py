@@ -66,7 +66,12 @@ PROVIDERS = (
         folders=("nvidia/cu13/lib", "nvidia/cublas/lib"),
     ),
     Provider(name="tbb", distributions=("tbb",), sonames=("libtbb.so*",), folders=("../..",)),
-    Provider(name="NVIDIA driver", kind="driver", sonames=("libcuda.so.*",)),
+    Provider(
+        name="NVIDIA driver",
+        kind="driver",
+        sonames=("libcuda.so.*", "libcudadebugger.so.*"),
+        symbols={"libcuda.so.*": "cu[A-Z]"},
+    ),
     Provider(name="the system's MPI", kind="host", sonames=("libmpi.so.*",)),
 )
 """A few owners of libraries, as the lists that ship have them."""
