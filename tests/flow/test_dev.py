@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
+from axletree.app.build import find_ccache
 from support.envelopes import result_of
 from support.proof import proof_only
 from support.repositories import git
@@ -232,6 +233,31 @@ def test_an_extension_of_setuptools(tmp_path: Path) -> None:
     tree.edit("setup.py", 'version="1"', 'version="2"')
     tree.rebuild()
     assert list((tree.source / ".axletree" / "venv").glob("lib/python*/site-packages/pair-2.dist-info"))
+
+
+@pytest.mark.proof
+def test_extensions_that_a_build_has_compiled_come_from_the_compiler_cache(tmp_path: Path) -> None:
+    """By ccache's own statistics, of the cache that both use."""
+    ccache = find_ccache()
+    if ccache is None:
+        pytest.skip("needs ccache")
+    tree = pair_of(tmp_path)
+
+    def counts() -> tuple[int, int]:
+        command = [ccache, "--print-stats"]
+        env = {"CCACHE_DIR": str(tree.tug.store / "cache" / "ccache")}
+        lines = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout.splitlines()
+        found = {name: int(count) for name, _, count in (line.partition("\t") for line in lines)}
+        return found["direct_cache_hit"] + found["preprocessed_cache_hit"], found["cache_miss"]
+
+    tree.tug.built()
+    assert counts() == (0, 3)
+    tree.dev()
+    hits, misses = counts()
+    assert (hits >= 3, misses) == (True, 3), "nothing was compiled a second time"
+    tree.edit("more.cpp", "return 1", "return 2")
+    tree.rebuild()
+    assert counts()[1] == 4
 
 
 @pytest.mark.parametrize("name", ["setuptools", "mine"])
