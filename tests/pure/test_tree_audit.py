@@ -125,6 +125,16 @@ def test_the_glibc_that_a_conda_package_may_need(glibc: str | None, fires: bool)
     assert report.verdict == "a conda package for linux-64"
 
 
+@pytest.mark.parametrize("used", [False, True])
+def test_a_driver_that_a_conda_package_needs_without_a_use(used: bool) -> None:  # noqa: FBT001
+    elf = make_elf(
+        needed=("libc.so.6", "libcuda.so.1"), needs=NEEDS, undefined=("cuInit",) if used else ("cudaMalloc",)
+    )
+    facts, code = conda({"lib/libdemo.so": elf})
+    report = audit_conda(facts, code, policies=POLICIES, providers=PROVIDERS)
+    assert ids(report) == ([] if used else ["dist/driver-unused"])
+
+
 def test_findings_about_the_package_and_about_its_code_come_worst_first() -> None:
     facts, code = conda({"lib/libdemo.so": LOOSE})
     nameless = audit_conda(msgspec.structs.replace(facts, index=None), code, policies=POLICIES)

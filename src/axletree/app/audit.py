@@ -103,7 +103,8 @@ def _audit_conda(path: Path) -> AuditReport:
     from axletree.host.conda_code import read_conda_code  # noqa: PLC0415
 
     facts, code = read_conda_code(path)
-    return audit_conda(facts, code, policies=read_shipped(PLATFORM_POLICIES))
+    policies, providers = read_shipped(PLATFORM_POLICIES), read_shipped(LIBRARY_PROVIDERS)
+    return audit_conda(facts, code, policies=policies, providers=providers)
 
 
 def _audit_folder(folder: Path, promises: Promises) -> AuditReport:

@@ -8,6 +8,7 @@ from axletree.check.audit import AuditReport
 from axletree.check.engine import apply_rules, worst_first
 from axletree.check.rules.conda import CONDA_RULES, observe_conda
 from axletree.check.rules.wheel.platform import GLIBC_PROMISE
+from axletree.check.rules.wheel.unused import DRIVER_UNUSED
 from axletree.check.tree import RULES_OF_CODE, audit_tree
 
 if TYPE_CHECKING:
@@ -15,25 +16,39 @@ if TYPE_CHECKING:
 
     from axletree.package.conda.reader import CondaFacts
     from axletree.package.libraries.policy import Policy
+    from axletree.package.libraries.providers import Provider
     from axletree.package.wheel.tree import TreeScan
 
 
 def audit_conda(
-    facts: CondaFacts, code: TreeScan, *, policies: Sequence[Policy], glibc: str | None = None
+    facts: CondaFacts,
+    code: TreeScan,
+    *,
+    policies: Sequence[Policy],
+    providers: Sequence[Provider] = (),
+    glibc: str | None = None,
 ) -> AuditReport:
     """The report about a conda package: whether it is what it says, and how its machine code is made.
 
-    What its libraries need is not judged: other packages of the prefix bring that.
+    What its libraries need is not judged: other packages of the prefix bring that, all but drivers.
 
     Args:
         facts: of the package.
         code: its machine code.
         policies: policies of platform tags, oldest first: who knows them can name the versions that files need.
+        providers: known owners of libraries.
         glibc: highest glibc version that it may need.
     """
     files = [member.path for member in facts.members]
-    rules = (*RULES_OF_CODE, GLIBC_PROMISE)
-    tree = audit_tree(code, label=facts.filename, files=files, policies=policies, glibc=glibc, rules=rules)
+    tree = audit_tree(
+        code,
+        label=facts.filename,
+        files=files,
+        policies=policies,
+        providers=providers,
+        glibc=glibc,
+        rules=(*RULES_OF_CODE, DRIVER_UNUSED, GLIBC_PROMISE),
+    )
     index = facts.index
     subdir = (index and index.subdir) or "an unspecified platform"
     floor = next(

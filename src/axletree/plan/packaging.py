@@ -14,13 +14,14 @@ import msgspec
 from axletree.backends.cuda import cuda_release
 from axletree.core.grouping import grouped
 from axletree.plan.actions.audit import WheelAuditParameters
+from axletree.plan.actions.audit_conda import CondaAuditParameters
 from axletree.plan.actions.audit_zip import ZipAuditParameters
 from axletree.plan.actions.fetch import revision_of
 from axletree.plan.actions.listing import ListingParameters
 from axletree.plan.actions.pack import WheelParameters
 from axletree.plan.actions.pack_conda import CondaParameters
 from axletree.plan.actions.pack_zip import ZipParameters
-from axletree.plan.actions.packages import AuditParameters, Described, Taken, TreePart, Waived
+from axletree.plan.actions.packages import Described, Taken, TreePart, Waived
 from axletree.plan.actions.test import CarriedFile, ClientTestParameters, WantedPackage
 from axletree.plan.images import image_of
 from axletree.plan.relocation import bundling_step
@@ -187,7 +188,12 @@ def _conda_steps(package: TargetPackage, target: Target, inputs: PlanInputs, nee
         name=f"audit-conda:{package.name}",
         action="audit-conda",
         axes=package.axes,
-        parameters=AuditParameters(glibc=package.glibc, policy=inputs.policy, waive=_waived(package, conda=True)),
+        parameters=CondaAuditParameters(
+            glibc=package.glibc,
+            policy=inputs.policy,
+            waive=_waived(package, conda=True),
+            providers=inputs.providers,
+        ),
         needs={"package": f"pack-conda:{package.name}"},
     )
 

@@ -9,13 +9,14 @@ from axletree.execute.auditing import judged
 from axletree.host.conda_code import read_conda_code
 from axletree.host.shipped_data import read_shipped
 from axletree.package.libraries.policy import PLATFORM_POLICIES
+from axletree.package.libraries.providers import LIBRARY_PROVIDERS
 
 if TYPE_CHECKING:
     from axletree.execute.context import ActionContext, Outcome
-    from axletree.plan.actions.packages import AuditParameters
+    from axletree.plan.actions.audit_conda import CondaAuditParameters
 
 
-def run(context: ActionContext[AuditParameters]) -> Outcome:
+def run(context: ActionContext[CondaAuditParameters]) -> Outcome:
     """Read the package as a stranger would, apply every rule, and keep the report.
 
     Raises:
@@ -26,6 +27,11 @@ def run(context: ActionContext[AuditParameters]) -> Outcome:
     assert entry.blob is not None  # noqa: S101 (a package is a file)
     filename = entry.path.rpartition("/")[2]
     facts, code = read_conda_code(context.store.blob_path(entry.blob), filename=filename)
-    return judged(
-        context, audit_conda(facts, code, policies=read_shipped(PLATFORM_POLICIES), glibc=context.parameters.glibc)
+    report = audit_conda(
+        facts,
+        code,
+        policies=read_shipped(PLATFORM_POLICIES),
+        providers=read_shipped(LIBRARY_PROVIDERS),
+        glibc=context.parameters.glibc,
     )
+    return judged(context, report)

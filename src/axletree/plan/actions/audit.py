@@ -20,4 +20,4 @@ class WheelAuditParameters(AuditParameters, frozen=True, kw_only=True):
     """Digest of the lists of library providers."""
 
 
-SPEC = ActionSpec(module="axletree.execute.actions.audit", revision=2, parameters=WheelAuditParameters)
+SPEC = ActionSpec(module="axletree.execute.actions.audit", revision=3, parameters=WheelAuditParameters)

@@ -77,18 +77,21 @@ def _unused_cases() -> tuple[Case[DistFacts], ...]:
     )
 
 
+DRIVER_UNUSED = Rule(
+    id="dist/driver-unused",
+    severity="warning",
+    title="A file is linked to the GPU driver but uses none of its symbols",
+    why="The linker records every library on its command line after `-Wl,--no-as-needed`. On a machine without "
+    "the driver, the file cannot be loaded, although it would never call the driver.",
+    fix="link with `-Wl,--as-needed`, or remove the entry with `drop-needed` in a relocate stage or with "
+    "`axletree edit-elf --remove-needed`",
+    check=_unused_driver,
+    cases=_driver_cases,
+)
+"""Of conda packages too: no other package of an environment brings a driver."""
+
 UNUSED_RULES: tuple[Rule[DistFacts], ...] = (
-    Rule(
-        id="dist/driver-unused",
-        severity="warning",
-        title="A file is linked to the GPU driver but uses none of its symbols",
-        why="The linker records every library on its command line after `-Wl,--no-as-needed`. On a machine without "
-        "the driver, the file cannot be loaded, although it would never call the driver.",
-        fix="link with `-Wl,--as-needed`, or remove the entry with `drop-needed` in a relocate stage or with "
-        "`axletree edit-elf --remove-needed`",
-        check=_unused_driver,
-        cases=_driver_cases,
-    ),
+    DRIVER_UNUSED,
     Rule(
         id="dist/needed-unused",
         severity="info",
