@@ -24,7 +24,8 @@ from axletree.recipe.locks import (
     render_lock,
     render_source,
 )
-from axletree.recipe.target import TargetEnvironment, TargetSource
+from axletree.recipe.target import TargetEnvironment
+from axletree.recipe.target_source import TargetSource
 
 FILE = "r/pylock.build-py311.toml"
 

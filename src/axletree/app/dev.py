@@ -12,7 +12,7 @@ import msgspec
 
 from axletree.app.dev_hipify import hipify_tree
 from axletree.app.dev_notes import unlike, unpatched
-from axletree.app.dev_part import context_of
+from axletree.app.dev_part import context_of, folder_of
 from axletree.app.dev_setup import DevRequest, choose_variant, default_tree, load, plan_changed, set_up
 from axletree.buildsystem.editable import changed_settings, compare_files
 from axletree.core.errors import Problem, StageError, UsageError
@@ -303,7 +303,10 @@ def _workplace(state: DevState) -> Workplace:
     ours = tree / FOLDER
     kept = ours / "state"
     kept.mkdir(exist_ok=True)
-    return Workplace(root=ours, source=tree, inputs={name: ours / f"in-{name}" for name in state.inputs}, state=kept)
+    folders = {name: ours / folder_of(name) for name in state.inputs}
+    sources = {name.removeprefix("source:"): path for name, path in folders.items() if name.startswith("source:")}
+    inputs = {name: path for name, path in folders.items() if not name.startswith("source:")}
+    return Workplace(root=ours, source=tree, inputs=inputs, sources=sources, state=kept)
 
 
 def _skipped(project: Project) -> list[Path]:

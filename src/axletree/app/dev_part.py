@@ -38,8 +38,15 @@ class DevPart(msgspec.Struct, frozen=True, kw_only=True):
     parameters: ProjectParameters
     inputs: dict[str, StageId]
     """Name of a stage -> the one whose tree is laid out for this one."""
+    sources: dict[str, StageId]
+    """``source:NAME`` -> the stage that fetches one more source for this one."""
     hipify: dict[str, str] | None = None
     """Variables of the stage that hipifies the source; ``None`` where there is none."""
+
+
+def folder_of(name: str) -> str:
+    """The folder of an input's tree beside the build folder: of a stage by its name, or ``source:NAME``."""
+    return name.replace(":", "-") if name.startswith("source:") else f"in-{name}"
 
 
 def find_stage(prepared: Prepared, name: str | None) -> PlannedStage:
@@ -93,7 +100,8 @@ def part_of(prepared: Prepared, stage: PlannedStage) -> DevPart:
     )
     source = prepared.plan.stages.get(stage.needs.get("source", stage.id))
     hipify = source.step.parameters.env if source is not None and source.action == "hipify" else None  # type: ignore[attr-defined]
-    return DevPart(stage=stage, parameters=parameters, inputs=inputs, hipify=hipify)
+    sources = {name: need for name, need in stage.needs.items() if name.startswith("source:")}
+    return DevPart(stage=stage, parameters=parameters, inputs=inputs, sources=sources, hipify=hipify)
 
 
 def python_of(stage: PlannedStage) -> str:

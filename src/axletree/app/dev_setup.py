@@ -12,7 +12,7 @@ import msgspec
 from axletree import registry
 from axletree.app import planning
 from axletree.app.build import find_ccache, run_plan
-from axletree.app.dev_part import find_stage, part_of, python_of
+from axletree.app.dev_part import find_stage, folder_of, part_of, python_of
 from axletree.app.image_inputs import refuse_images
 from axletree.app.recipes import files_of, load_whole
 from axletree.buildsystem.editable import settings_of, way_of
@@ -123,7 +123,12 @@ def set_up(
     tests = tuple(_test_environments(prepared, parts))
     fresh = False
     trees = _run(
-        prepared, {*parts, *tests, *part.inputs.values()}, store, settings=settings, environ=environ, emit=emit
+        prepared,
+        {*parts, *tests, *part.inputs.values(), *part.sources.values()},
+        store,
+        settings=settings,
+        environ=environ,
+        emit=emit,
     )
     environments = tuple(dict.fromkeys(trees[stage] for stage in (*tests, *parts)))
     if parts:
@@ -133,7 +138,7 @@ def set_up(
             before is not None and before.venv == str(wanted.venv)
         )
         fresh = _have_venv(wanted.venv, prepared.interpreters[version], environments, store, ours=ours)
-    inputs = {name: trees[stage] for name, stage in part.inputs.items()}
+    inputs = {name: trees[stage] for name, stage in (part.inputs | part.sources).items()}
     _lay_out(wanted.tree, inputs, store)
     state = _state(wanted, before, prepared, part, environments=environments if parts else (), inputs=inputs)
     return msgspec.structs.replace(state, project={}) if fresh else state
@@ -264,7 +269,7 @@ def _read_mark(mark: Path) -> dict[str, Any] | None:
 def _lay_out(tree: Path, inputs: Mapping[str, Digest], store: Store) -> None:
     """Lay the trees of other stages out beside the build folder."""
     for name, digest in inputs.items():
-        lay_out(store, digest, tree / FOLDER / f"in-{name}", scratch=tree / FOLDER / f"changed-{name}")
+        lay_out(store, digest, tree / FOLDER / folder_of(name), scratch=tree / FOLDER / f"changed-{folder_of(name)}")
 
 
 def _state(

@@ -23,7 +23,7 @@ from axletree.app.lock_changes import (
 from axletree.app.lock_context import LockContext
 from axletree.app.projects import make_defaults
 from axletree.app.recipes import load_recipe, with_defaults
-from axletree.app.source_lock import has_lock, pin_source, read_lock_file
+from axletree.app.source_lock import has_lock, pin_extras, pin_source, read_lock_file
 from axletree.app.source_version import refuse_other_version
 from axletree.app.sources import lock_command
 from axletree.core.errors import AxletreeError, HostError, RecipeError
@@ -40,9 +40,10 @@ from axletree.recipe.locks import (
     SOURCE_LOCK,
     PyLock,
     SourceLock,
+    SourceLocks,
     check_lock,
     parse_lock,
-    parse_source,
+    parse_sources,
     render_lock,
     render_source,
 )
@@ -158,10 +159,22 @@ def _lock_source(
         found.files.append(_defaults_file(loaded, loaded.defaults))
     if pinned is not None:
         pinned = msgspec.structs.replace(pinned, version=targets[0].source.version)
-        found.texts[SOURCE_LOCK] = render_source(pinned)
-        found.files.append(_source_file(loaded, pinned))
+    _lock_extras(loaded, pinned, locking, found)
     found.failures |= _other_version(loaded, targets, pinned, locking.surroundings)
     return loaded, targets
+
+
+def _lock_extras(loaded: LoadedRecipe, pinned: SourceLock | None, locking: _Locking, found: _Found) -> None:
+    """Lock the sources beside the recipe's own, and write them down with that."""
+    try:
+        extras = pin_extras(loaded, locking.indexes, locking.surroundings, upgrade=locking.upgrade, note=locking.note)
+    except AxletreeError as error:
+        own = found.failures.get(SOURCE_LOCK)
+        found.failures[SOURCE_LOCK] = error if own is None else type(error)(*own.problems, *error.problems)
+        return
+    if SOURCE_LOCK not in found.failures and (pinned is not None or extras):
+        found.texts[SOURCE_LOCK] = render_source(pinned, extras)
+        found.files.append(_source_file(loaded, SourceLocks(main=pinned, extras=extras)))
 
 
 def _targets(loaded: LoadedRecipe, patterns: Sequence[str], skip: Sequence[str]) -> list[Target]:
@@ -312,13 +325,15 @@ def _torch_indexes(environment: TargetEnvironment) -> list[str]:
     return [backend.torch_index(environment.axes["gpu"])] if backend is not None else []
 
 
-def _source_file(loaded: LoadedRecipe, lock: SourceLock) -> LockedFile:
-    before = read_lock_file(loaded.places.find(SOURCE_LOCK), parse_source)
+def _source_file(loaded: LoadedRecipe, lock: SourceLocks) -> LockedFile:
+    before = read_lock_file(loaded.places.find(SOURCE_LOCK), parse_sources)
+    all_ = [*([] if lock.main is None else [lock.main]), *lock.extras.values()]
+    sizes = [each.size for each in all_ if each.size is not None]
     return LockedFile(
-        **_outcome(loaded, SOURCE_LOCK, render_source(lock)),
-        packages=1,
-        size=lock.size,
-        what=lock.filename or f"commit {lock.commit}",
+        **_outcome(loaded, SOURCE_LOCK, render_source(lock.main, lock.extras)),
+        packages=len(all_),
+        size=sum(sizes) if len(sizes) == len(all_) else None,
+        what=", ".join(each.filename or f"commit {each.commit}" for each in all_),
         changes=lines_changed(source_pins(before), source_pins(lock)),
     )
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from axletree.core.errors import Problem
-    from axletree.recipe.locks import PyLock, SourceLock
+    from axletree.recipe.locks import PyLock, SourceLock, SourceLocks
 
 
 Outcome = Literal["written", "unchanged"]
@@ -26,7 +26,7 @@ class LockedFile(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     outcome: Outcome
     packages: int
-    """Wheels of an environment; 1 for a source."""
+    """Wheels of an environment; sources, of the source's lock."""
     size: int | None
     """Bytes to download; ``None`` if unknown."""
     what: str
@@ -62,13 +62,18 @@ def pins_of(lock: PyLock | None) -> list[str]:
     return [] if lock is None else [f"{wheel.name} {wheel.version}" for wheel in lock.wheels]
 
 
-def source_pins(lock: SourceLock | None) -> list[str]:
-    """What a source's lock pins."""
+def source_pins(lock: SourceLocks | None) -> list[str]:
+    """What the lock of a recipe's sources pins, a line each."""
     if lock is None:
         return []
+    own = [] if lock.main is None else [_pin_of(lock.main)]
+    return own + [f"{name}: {_pin_of(each)}" for name, each in lock.extras.items()]
+
+
+def _pin_of(lock: SourceLock) -> str:
     if lock.commit is not None:
-        return [f"{lock.location} {lock.ref or ''} commit {lock.commit}".replace("  ", " ")]
-    return [f"{lock.filename} sha256 {lock.sha256}"]
+        return f"{lock.location} {lock.ref or ''} commit {lock.commit}".replace("  ", " ")
+    return f"{lock.filename} sha256 {lock.sha256}"
 
 
 def defaults_pins(text: str) -> list[str]:

@@ -18,7 +18,7 @@ from axletree.app.lacking import lacking_parts, unlocked_stages
 from axletree.app.recipes import LoadedRecipe, load_whole, problem_at, with_source
 from axletree.app.releases import release_version
 from axletree.app.setting import setting_of
-from axletree.app.sources import lock_command, locked_environments, naming, source_inputs
+from axletree.app.sources import extra_inputs, lock_command, locked_environments, naming, source_inputs
 from axletree.app.stage_reasons import own_reasons, reasons, source_changes
 from axletree.app.stated import expected, stated
 from axletree.binary.zip.deflate import COMPRESSOR
@@ -380,6 +380,7 @@ def _inputs(
     source = source_inputs(loaded, targets, store, out, only_plan=only_plan)
     return PlanInputs(
         source=source,
+        extras=extra_inputs(loaded, targets, store, only_plan=only_plan),
         images=images.in_keys,
         environments=locked_environments(loaded, targets, interpreters, only_plan=only_plan),
         interpreters={

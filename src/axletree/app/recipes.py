@@ -20,12 +20,13 @@ from axletree.recipe.defaults import Defaults, edited_problems, fill, stand_in
 from axletree.recipe.documents import Document, problem_of, problems_of, read_document
 from axletree.recipe.faults import Fault
 from axletree.recipe.locks import REMAKE
-from axletree.recipe.model import Recipe, Source
+from axletree.recipe.model import Recipe
 from axletree.recipe.only_environments import has_only_environments, stood_in
 from axletree.recipe.overlay import SHIPPED, base_of, extend, is_file
 from axletree.recipe.parse import parse_document
 from axletree.recipe.properties import DataFile, data_names
 from axletree.recipe.sets import apply_sets, normal_sets
+from axletree.recipe.source_tables import Source
 from axletree.recipe.toml import table_of
 
 if TYPE_CHECKING:
@@ -256,6 +257,8 @@ def _data_file(folder: Path, name: str) -> DataFile:
 def with_source(loaded: LoadedRecipe, folder: Path) -> LoadedRecipe:
     """The recipe with a folder, such as a checkout of your own, instead of its source; patches still apply.
 
+    Other sources are put into it as into the recipe's source, except where the folder already has them.
+
     Raises:
         UsageError: there is no such folder.
     """
@@ -264,7 +267,15 @@ def with_source(loaded: LoadedRecipe, folder: Path) -> LoadedRecipe:
             f"source folder does not exist: {folder}", hint="run `axletree source sync` to create one from the recipe"
         )
     source = Source(path=str(folder.absolute()), exclude=loaded.recipe.source.exclude)
-    return msgspec.structs.replace(loaded, recipe=msgspec.structs.replace(loaded.recipe, source=source))
+    extras = {
+        name: msgspec.structs.replace(extra, into=None) if extra.into and _has_files(folder / extra.into) else extra
+        for name, extra in loaded.recipe.sources.items()
+    }
+    return msgspec.structs.replace(loaded, recipe=msgspec.structs.replace(loaded.recipe, source=source, sources=extras))
+
+
+def _has_files(path: Path) -> bool:
+    return any(path.iterdir()) if path.is_dir() else path.exists()
 
 
 def problem_at(loaded: LoadedRecipe, path: faults.Path, message: str, *, hint: str | None = None) -> Problem:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _STAGE_KEYS = ("env", "options", "config", "pass-env", "tools", "resources", "commands")
 _TEST_KEYS = ("commands", "files")
+_SOURCE_KEYS = ("into", "strip")
 
 
 def setting_of(loaded: LoadedRecipe, targets: Sequence[Target], stage: PlannedStage, *, lock: str) -> StageSetting:
@@ -36,6 +37,8 @@ def setting_of(loaded: LoadedRecipe, targets: Sequence[Target], stage: PlannedSt
     gpus = {target.axes.get("gpu", "") for target in targets}
     keys = {"stages": _STAGE_KEYS, "tests": _TEST_KEYS}.get(table[0] if table else "", ())
     paths: list[Path] = [(*table, key) for key in keys]
+    if kind in {"fetch", "place"}:
+        paths += [("sources", each, key) for each in loaded.recipe.sources for key in _SOURCE_KEYS]
     if stage.action in {"build", "compile"} and keys:
         described = loaded.recipe.stages[stage.step.name]
         named = {"env": described.env, "options": described.options, "config": described.config}

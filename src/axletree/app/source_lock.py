@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote, urlsplit
 
+import msgspec
+
 from axletree.app.recipes import problem_at
-from axletree.core.errors import HostError, IntegrityError, RecipeError
+from axletree.core.errors import AxletreeError, HostError, IntegrityError, RecipeError
 from axletree.host.fetch import ONLINE, measure, size_of
 from axletree.host.gitfetch import resolve_ref
 from axletree.host.indexes import on_this_machine
 from axletree.host.simple_api import list_files
 from axletree.recipe.faults import visible
-from axletree.recipe.locks import SOURCE_LOCK, SourceLock, check_source, parse_source
+from axletree.recipe.locks import SOURCE_LOCK, SourceLock, check_source, parse_source, parse_sources
 from axletree.recipe.sdists import choose_sdist, explain_absence, readings
+from axletree.recipe.target_source import extras_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,12 +25,13 @@ if TYPE_CHECKING:
     from axletree.app.lock_context import LockContext
     from axletree.app.recipes import LoadedRecipe
     from axletree.host.indexes import IndexSettings
-    from axletree.recipe.target import TargetSource
+    from axletree.recipe.faults import Path as KeyPath
+    from axletree.recipe.target_source import TargetExtra, TargetSource
 
 _Lock = TypeVar("_Lock")
 
 
-def has_lock(source: TargetSource) -> bool:
+def has_lock(source: TargetSource | TargetExtra) -> bool:
     """Whether a source is pinned by a lock: a folder, or a wheel beside the recipe, is its own content."""
     return source.kind != "path" and not (source.kind == "wheel" and "://" not in source.location)
 
@@ -52,13 +56,57 @@ def pin_source(
     lock = None if upgrade else read_lock_file(path, parse_source)
     if lock is None or check_source(lock, source, file=str(path)):
         note(f"looking up the source of {loaded.recipe.name} {source.version}")
-        lock = _find_source(loaded, source, settings, surroundings, note)
+        lock = _find_source(loaded, source, ("source",), settings, surroundings, note)
     return lock
+
+
+def pin_extras(
+    loaded: LoadedRecipe,
+    settings: IndexSettings,
+    surroundings: LockContext,
+    *,
+    upgrade: bool,
+    note: Callable[[str], None],
+) -> dict[str, SourceLock]:
+    """The locks of all sources beside the recipe's own, as :func:`pin_source`; a folder needs none.
+
+    Raises:
+        AxletreeError: some cannot be pinned; all of them are named.
+    """
+    path = loaded.places.find(SOURCE_LOCK)
+    before = None if upgrade else read_lock_file(path, parse_sources)
+    found: dict[str, SourceLock] = {}
+    errors: list[AxletreeError] = []
+    for extra in filter(has_lock, extras_of(loaded.recipe)):
+        lock = None if before is None else before.extras.get(extra.name)
+        try:
+            if lock is None or check_source(lock, extra, file=str(path)):
+                note(f"looking up source {extra.name}")
+                lock = _find_source(loaded, extra, ("sources", extra.name), settings, surroundings, note)
+            found[extra.name] = lock
+        except AxletreeError as error:
+            errors.append(_in_source(error, extra.name, loaded))
+    if errors:
+        worst = next((error for error in errors if not isinstance(error, HostError)), errors[0])
+        raise type(worst)(*(problem for error in errors for problem in error.problems))
+    return found
+
+
+def _in_source(error: AxletreeError, name: str, loaded: LoadedRecipe) -> AxletreeError:
+    """The same error, saying which source it is about."""
+    place = problem_at(loaded, ("sources", name), "")
+    return type(error)(
+        *(
+            each if each.file else msgspec.structs.replace(place, message=each.message, hint=each.hint)
+            for each in error.problems
+        )
+    )
 
 
 def _find_source(
     loaded: LoadedRecipe,
-    source: TargetSource,
+    source: TargetSource | TargetExtra,
+    at: KeyPath,
     settings: IndexSettings,
     surroundings: LockContext,
     note: Callable[[str], None],
@@ -71,7 +119,7 @@ def _find_source(
         HostError: it cannot be reached.
     """
     if source.kind == "pypi":
-        return _find_sdist(loaded, source, settings, surroundings, note)
+        return _find_sdist(loaded, source, at, settings, surroundings, note)
     if source.kind == "git":
         ref = source.ref or "HEAD"
         git = surroundings.cache / "git"
@@ -89,15 +137,14 @@ def _find_source(
     filename = unquote(urlsplit(source.location).path).rpartition("/")[2]
     if not filename or (source.kind == "wheel" and not (filename.endswith(".whl") and readings(filename))):
         message = "the URL does not end with a wheel file name" if filename else "the URL does not end with a file name"
-        raise RecipeError(problem_at(loaded, ("source", source.kind), message))
+        raise RecipeError(problem_at(loaded, (*at, source.kind), message))
     sha256, size = measure(
         source.location, keep=surroundings.downloads, note=note, offline=surroundings.settings.offline
     )
     if source.sha256 not in {None, sha256}:
-        raise IntegrityError(
-            f"{source.location} has sha256 {sha256} ({size} bytes), but the recipe expects {source.sha256}",
-            hint="correct `sha256` in the recipe if this is the right file",
-        )
+        message = f"{source.location} has sha256 {sha256} ({size} bytes), but the recipe expects {source.sha256}"
+        hint = "correct `sha256` in the recipe if this is the right file"
+        raise IntegrityError(problem_at(loaded, (*at, "sha256"), message, hint=hint))
     return SourceLock(
         kind="wheel" if source.kind == "wheel" else "url",
         location=source.location,
@@ -110,7 +157,8 @@ def _find_source(
 
 def _find_sdist(
     loaded: LoadedRecipe,
-    source: TargetSource,
+    source: TargetSource | TargetExtra,
+    at: KeyPath,
     settings: IndexSettings,
     surroundings: LockContext,
     note: Callable[[str], None],
@@ -125,7 +173,8 @@ def _find_sdist(
         )
     if chosen is None:
         absence = explain_absence(source.location, source.version, files)
-        raise RecipeError(problem_at(loaded, absence.path, absence.message, hint=absence.hint))
+        path = absence.path if at == ("source",) else at
+        raise RecipeError(problem_at(loaded, path, absence.message, hint=absence.hint))
     if chosen.yanked:
         why = f": {visible(chosen.yanked)}" if isinstance(chosen.yanked, str) else " without a stated reason"
         note(f"warning: {chosen.filename} has been yanked from the index{why}")

@@ -6,7 +6,7 @@ import glob
 import shlex
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -20,7 +20,16 @@ from axletree.host.interpreters import identity
 from axletree.plan.actions.fetch import CommitSource, FileSource, FolderSource
 from axletree.plan.inputs import NO_COMMIT, LockedEnvironment
 from axletree.recipe.defaults import DEFAULTS_LOCK
-from axletree.recipe.locks import REMAKE, SOURCE_LOCK, check_lock, check_source, make_lock, parse_lock, parse_source
+from axletree.recipe.locks import (
+    REMAKE,
+    SOURCE_LOCK,
+    check_lock,
+    check_source,
+    make_lock,
+    parse_lock,
+    parse_source,
+    parse_sources,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,11 +37,14 @@ if TYPE_CHECKING:
     from axletree.app.recipes import LoadedRecipe
     from axletree.core.records import Interpreter
     from axletree.plan.actions.fetch import PinnedSource
-    from axletree.recipe.target import Target, TargetSource
+    from axletree.recipe.locks import SourceLock
+    from axletree.recipe.target import Target
+    from axletree.recipe.target_source import TargetExtra, TargetSource
     from axletree.store.store import Store
 
 _NO_SOURCE = ("**/.git", "**/__pycache__", f"**/{FOLDER}")
 """What is no part of a source folder: also not what `axletree dev` keeps in it, with links out of it."""
+_ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".zip")
 _LOCKS = ("pylock.*.toml", SOURCE_LOCK, DEFAULTS_LOCK, WITH_SET)
 
 
@@ -66,6 +78,67 @@ def source_inputs(
     if only_plan and not loaded.places.find(SOURCE_LOCK).exists():
         return CommitSource(url=source.location, commit=NO_COMMIT, submodules=source.submodules)
     return _locked_source(loaded, source)
+
+
+def extra_inputs(
+    loaded: LoadedRecipe, targets: Sequence[Target], store: Store, *, only_plan: bool = False
+) -> dict[str, PinnedSource]:
+    """What pins the sources beside the recipe's own that some variant has, as :func:`source_inputs`.
+
+    Raises:
+        RecipeError: one is missing.
+        LockError: the lock does not pin some of them, or pins what the recipe no longer asks for; all are named.
+    """
+    extras = {extra.name: extra for target in targets for extra in target.source.extras}
+    path = loaded.places.find(SOURCE_LOCK)
+    locked = [extra for extra in extras.values() if extra.kind != "path"]
+    pins = parse_sources(read_lock(path, loaded), file=str(path)).extras if locked and path.exists() else {}
+    found: dict[str, PinnedSource] = {}
+    problems: list[Problem] = []
+    for name, extra in extras.items():
+        pin = pins.get(name)
+        if extra.kind == "path":
+            found[name] = _local_extra(loaded, extra, store)
+        elif pin is not None:
+            problems += check_source(pin, extra, file=str(path), key=f"sources.{name}")
+            found[name] = _pinned_extra(extra, pin)
+        elif only_plan:
+            found[name] = CommitSource(url=extra.location, commit=NO_COMMIT, submodules=extra.submodules)
+        else:
+            message = f"source {name!r} is not locked: {path} does not pin it"
+            problems.append(problem_at(loaded, ("sources", name), message, hint=REMAKE))
+    if problems:
+        raise LockError(*problems)
+    return found
+
+
+def _pinned_extra(extra: TargetExtra, pin: SourceLock) -> PinnedSource:
+    if pin.commit is not None:
+        return CommitSource(url=extra.location, commit=pin.commit, submodules=extra.submodules)
+    return _extra_file(
+        extra, pin.filename or "", pin.sha256 or "", pin.size, url=None if extra.kind == "pypi" else extra.location
+    )
+
+
+def _extra_file(extra: TargetExtra, filename: str, sha256: str, size: int | None, *, url: str | None) -> FileSource:
+    """A file: an archive unless its name or the recipe says otherwise."""
+    archive = filename.endswith(_ARCHIVES) if extra.unpack is None else extra.unpack
+    top: Literal["keep", "strip"] | None = "keep" if extra.strip == 0 else "strip"
+    return FileSource(
+        filename=filename, sha256=Digest(sha256), size=size, url=url, plain=not archive, top=top if archive else None
+    )
+
+
+def _local_extra(loaded: LoadedRecipe, extra: TargetExtra, store: Store) -> PinnedSource:
+    """A folder or a file beside the recipe, which goes into the store."""
+    path = loaded.file(extra.location)
+    if path.is_dir():
+        return FolderSource(tree=store.ingest(path, exclude=(*extra.exclude, *_NO_SOURCE)))
+    if not path.is_file():
+        message = f"the source does not exist: {extra.location}"
+        hint = f"paths are relative to the recipe: {path.absolute()}"
+        raise RecipeError(problem_at(loaded, ("sources", extra.name, "path"), message, hint=hint))
+    return _extra_file(extra, path.name, *store.put_file(path), url=None)
 
 
 def _below(folder: Path, path: Path, *names: str) -> list[str]:

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from axletree.store.store import Store
 
 _INPUT = "in:"
+_SOURCE = "source:"
+_OTHERS = (_INPUT, _SOURCE)
+"""How names of inputs begin that a stage gets beside its source."""
 _SETTINGS = "settings"
 _RUNNING = "running"
 _OURS = frozenset({_SETTINGS, _RUNNING, MAPS, PREPARED})
@@ -55,6 +58,8 @@ class Workplace(msgspec.Struct, frozen=True, kw_only=True):
     source: Path | None
     inputs: dict[str, Path]
     """Name of a stage -> its tree."""
+    sources: dict[str, Path] = {}
+    """Name of one more source of the recipe -> its tree."""
     state: Path | None
     """What is kept for the next run; ``None`` unless the stage asked for it."""
 
@@ -76,6 +81,8 @@ def workplace_variables(context: Context, place: Workplace) -> dict[str, str]:
         variables["AXLETREE_WORKSPACE"] = str(place.state)
     for stage, folder in place.inputs.items():
         variables[input_variable(stage)] = str(folder)
+    for name, folder in place.sources.items():
+        variables[input_variable(name, "SOURCE")] = str(folder)
     return variables
 
 
@@ -148,9 +155,9 @@ def _taken(
 def _trees(context: Context) -> dict[str, Digest]:
     """Folder -> tree that belongs there."""
     return {
-        f"in-{name.removeprefix(_INPUT)}" if name.startswith(_INPUT) else name: digest
+        name.replace(":", "-", 1): digest
         for name, digest in context.request.inputs.items()
-        if name == "source" or name.startswith(_INPUT)
+        if name == "source" or name.startswith(_OTHERS)
     }
 
 
@@ -158,14 +165,15 @@ def _workplace(root: Path, trees: dict[str, Digest], *, state: Path | None) -> W
     return Workplace(
         root=root,
         source=root / "source" if "source" in trees else None,
-        inputs={folder.removeprefix("in-"): root / folder for folder in trees if folder != "source"},
+        inputs={folder.removeprefix("in-"): root / folder for folder in trees if folder.startswith("in-")},
+        sources={folder.removeprefix("source-"): root / folder for folder in trees if folder.startswith("source-")},
         state=state,
     )
 
 
 def _all_settings(context: Context) -> Ingredients:
     kept = {name: tree for name, tree in context.ingredients.inputs.items() if name != "source"}
-    inputs = {name: tree for name, tree in kept.items() if not name.startswith(_INPUT)}
+    inputs = {name: tree for name, tree in kept.items() if not name.startswith(_OTHERS)}
     return msgspec.structs.replace(context.ingredients, inputs=inputs)
 
 

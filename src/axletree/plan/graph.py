@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from axletree.plan.inputs import PlanInputs
-    from axletree.recipe.target import AxisValues, Target
+    from axletree.recipe.target import Target
+    from axletree.recipe.target_source import AxisValues
 
 
 class PlannedStage(msgspec.Struct, frozen=True, kw_only=True):

@@ -27,6 +27,8 @@ class PlanInputs(msgspec.Struct, frozen=True, kw_only=True):
     """Everything read beforehand for a plan."""
 
     source: PinnedSource
+    extras: dict[str, PinnedSource] = {}
+    """Name in the recipe's ``sources`` -> what pins it."""
     actions: dict[str, ActionSpec] = msgspec.field(default_factory=lambda: ACTIONS)
     """Action -> its declaration: those that ship, and those of other distributions that the recipe names."""
     environments: dict[str, LockedEnvironment] = {}

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from axletree.core.values import Digest
     from axletree.plan.graph import PlannedStage
     from axletree.plan.inputs import PlanInputs
-    from axletree.recipe.target import AxisValues, Target, TargetPackage, TargetTest
+    from axletree.recipe.target import Target, TargetPackage, TargetTest
+    from axletree.recipe.target_source import AxisValues
 
 DEFLATE_LEVEL = 5
 CONDA_LEVEL = 9

@@ -8,7 +8,8 @@ import msgspec
 
 from axletree.core.images import StageImage
 from axletree.plan.actions.spec import Parameters
-from axletree.recipe.target import AxisValues, TargetResources
+from axletree.recipe.target import TargetResources
+from axletree.recipe.target_source import AxisValues
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """What a target asks for, step by step: the stages of the recipe and those that every recipe has.
 
-``fetch -> patch -> environment -> build, run -> install -> pack -> audit -> index -> test``. A step's ``parameters``
-are everything of the recipe that can change its result, and nothing else.
+``fetch -> place -> patch -> environment -> build, run -> install -> pack -> audit -> index -> test``. A step's
+``parameters`` are everything of the recipe that can change its result, and nothing else.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from axletree.core.errors import LockError, Problem
 from axletree.plan.actions.environment import EnvironmentParameters
-from axletree.plan.actions.fetch import FetchParameters
+from axletree.plan.actions.fetch import FetchParameters, FileSource
 from axletree.plan.actions.install import InstallParameters
 from axletree.plan.actions.patch import PatchFile, PatchParameters
+from axletree.plan.actions.place import PlaceParameters
 from axletree.plan.images import image_of
 from axletree.plan.packaging import packaging_steps
 from axletree.plan.relocation import relocation_step
@@ -24,9 +25,11 @@ from axletree.recipe.target import TargetResources
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from axletree.plan.actions.fetch import PinnedSource
     from axletree.plan.inputs import LockedEnvironment, PlanInputs
     from axletree.recipe.target import Target, TargetEnvironment, TargetStage
 
+_PLACE = "place:sources"
 _UNPACKED = 5
 """Room that an environment takes, as a multiple of its wheels: they, their content, and a link or copy of it."""
 
@@ -43,7 +46,7 @@ def steps_of(target: Target, inputs: PlanInputs) -> Iterator[Step]:
     _require_locks(environments.values(), inputs)
     for environment in environments.values():
         yield _environment_step(environment, inputs.environments[environment.lock])
-    source = "patch" if target.source.patches else "fetch"
+    source = "patch" if target.source.patches else _placed_by(target)
     built = {stage.name for stage in target.stages if stage.action == "build"}
     for stage in in_order(target.stages):
         if stage.relocate is not None:
@@ -97,6 +100,13 @@ def _require_locks(environments: Iterable[TargetEnvironment], inputs: PlanInputs
 def _source_steps(target: Target, inputs: PlanInputs) -> Iterator[Step]:
     source = target.source
     yield Step(name="fetch", action="fetch", axes={}, parameters=FetchParameters(source=inputs.source))
+    used = {name for stage in target.stages for name in stage.sources}
+    for extra in source.extras:
+        if extra.into is not None or extra.name in used:
+            parameters = FetchParameters(source=inputs.extras[extra.name])
+            yield Step(name=_fetch_of(extra.name), action="fetch", axes={}, parameters=parameters)
+    if _placed_by(target) == _PLACE:
+        yield _place_step(target, inputs)
     if source.patches:
         yield Step(
             name="patch",
@@ -109,8 +119,37 @@ def _source_steps(target: Target, inputs: PlanInputs) -> Iterator[Step]:
                     for patch in source.patches
                 )
             ),
-            needs={"source": "fetch"},
+            needs={"source": _placed_by(target)},
         )
+
+
+def _placed_by(target: Target) -> str:
+    """The step that makes the source before its patches."""
+    return _PLACE if any(extra.into is not None for extra in target.source.extras) else "fetch"
+
+
+def _fetch_of(extra: str) -> str:
+    return f"fetch:{extra}"
+
+
+def _place_step(target: Target, inputs: PlanInputs) -> Step:
+    places = {extra.name: extra.into for extra in target.source.extras if extra.into is not None}
+    files = {name for name in places if _is_plain(inputs.extras[name])}
+    return Step(
+        name=_PLACE,
+        action="place",
+        axes=target.source.axes,
+        axes_in_key=False,
+        parameters=PlaceParameters(
+            folders={name: into for name, into in places.items() if name not in files},
+            files={name: into for name, into in places.items() if name in files},
+        ),
+        needs={"source": "fetch", **{f"source:{name}": _fetch_of(name) for name in places}},
+    )
+
+
+def _is_plain(source: PinnedSource) -> bool:
+    return isinstance(source, FileSource) and source.plain
 
 
 def _environment_step(environment: TargetEnvironment, locked: LockedEnvironment) -> Step:
@@ -140,7 +179,7 @@ def _tree_of(stage: str, built: set[str]) -> str:
 def _stage_step(stage: TargetStage, inputs: PlanInputs, *, source: str, built: set[str]) -> Step:
     spec = inputs.actions[stage.action]
     assert spec.of_stage is not None  # noqa: S101 (recipes name only actions that stages can have)
-    needs = _tree_inputs(stage, built)
+    needs = _tree_inputs(stage, built) | {f"source:{name}": _fetch_of(name) for name in stage.sources}
     if stage.source:
         needs["source"] = source if stage.source_from is None else _tree_of(stage.source_from, built)
     if stage.environment is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from axletree.recipe.checks.values import KINDS, ONLY_FOR
+from axletree.recipe.checks.sources import KINDS, ONLY_FOR
 from axletree.recipe.prevailing import prevailing
 
 if TYPE_CHECKING:

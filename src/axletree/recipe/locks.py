@@ -9,7 +9,8 @@ neither: where a wheel comes from is decided when it is fetched, and the digest 
 from __future__ import annotations
 
 import tomllib
-from typing import TYPE_CHECKING, Annotated, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 import tomli_w
@@ -17,16 +18,17 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
-from axletree.core.errors import Problem, RecipeError
+from axletree.core.errors import LockError, Problem, RecipeError
 from axletree.core.formats import format_problem
 from axletree.core.setting import LOCK
 from axletree.recipe.base import Sha256, Table
 from axletree.recipe.sdists import version_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
-    from axletree.recipe.target import TargetEnvironment, TargetSource
+    from axletree.recipe.target import TargetEnvironment
+    from axletree.recipe.target_source import TargetExtra, TargetSource
 
 _VERSION: Literal["1.0"] = "1.0"
 SOURCE_LOCK = "source.lock.toml"
@@ -76,7 +78,8 @@ class SourceLock(Table, frozen=True, kw_only=True, omit_defaults=True):
     kind: Literal["pypi", "url", "wheel", "git"]
     location: str
     """The project, address or path that it was made from, as the recipe has it."""
-    version: str
+    version: str = ""
+    """Empty only of a source beside the recipe's own that is no sdist."""
     filename: str | None = None
     sha256: Sha256 | None = None
     size: _Bytes | None = None
@@ -86,6 +89,15 @@ class SourceLock(Table, frozen=True, kw_only=True, omit_defaults=True):
     commit: _Commit | None = None
     tree: _Commit | None = None
     """Git's own digest of the files; those of submodules follow from it."""
+
+
+class SourceLocks(msgspec.Struct, frozen=True, kw_only=True):
+    """What all sources of a recipe are, exactly."""
+
+    main: SourceLock | None
+    """The recipe's own; ``None`` where that has no lock."""
+    extras: dict[str, SourceLock] = {}
+    """Name in the recipe's ``sources`` -> what it is."""
 
 
 class _Hashes(Table, frozen=True, kw_only=True):
@@ -249,34 +261,64 @@ def check_lock(
     )
 
 
-def render_source(lock: SourceLock) -> str:
-    """Text of a ``source.lock.toml``; equal locks have equal texts."""
-    return tomli_w.dumps(msgspec.to_builtins(lock))
+def render_source(lock: SourceLock | None, extras: Mapping[str, SourceLock] = MappingProxyType({})) -> str:
+    """Text of a ``source.lock.toml``; equal locks have equal texts. ``extras`` are of the recipe's ``sources``."""
+    tables: dict[str, Any] = {} if lock is None else msgspec.to_builtins(lock)
+    if extras:
+        tables["sources"] = {name: msgspec.to_builtins(each) for name, each in sorted(extras.items())}
+    return tomli_w.dumps(tables)
 
 
-def parse_source(text: str, *, file: str) -> SourceLock:
-    """Read a source's lock.
+def parse_sources(text: str, *, file: str) -> SourceLocks:
+    """Read the lock of a recipe's sources.
 
     Raises:
         RecipeError: it is no TOML, or not the lock of a source.
     """
-    try:
-        lock = msgspec.convert(_load(text, file=file), SourceLock)
-    except msgspec.ValidationError as error:
-        raise _not_a_lock(error, file) from error
-    pinned = (lock.commit, lock.tree) if lock.kind == "git" else (lock.filename, lock.sha256)
-    if None in pinned:
-        names = "`commit` and `tree`" if lock.kind == "git" else "`filename` and `sha256`"
-        raise RecipeError(Problem(message=f"a lock of kind {lock.kind} needs {names}", file=file, hint=REMAKE))
-    if lock.filename is not None and not _is_bare(lock.filename):
-        raise RecipeError(
-            Problem(message=f"{lock.filename!r} must be a plain file name, without a folder", file=file, key="filename")
-        )
+    data = _load(text, file=file)
+    extras = data.pop("sources", {})
+    if not isinstance(extras, dict):
+        message = "the file is not a lock created by `axletree lock`: `sources` is not a table"
+        raise RecipeError(Problem(message=message, file=file, hint=REMAKE))
+    return SourceLocks(
+        main=_source_lock(data, file=file) if data or not extras else None,
+        extras={name: _source_lock(table, file=file, key=f"sources.{name}") for name, table in extras.items()},
+    )
+
+
+def parse_source(text: str, *, file: str) -> SourceLock:
+    """As :func:`parse_sources`, of the recipe's own source.
+
+    Raises:
+        RecipeError: as there.
+        LockError: the lock has only sources beside it.
+    """
+    lock = parse_sources(text, file=file).main
+    if lock is None:
+        raise LockError(Problem(message="the lock does not pin the recipe's own source", file=file, hint=REMAKE))
     return lock
 
 
-def check_source(lock: SourceLock, source: TargetSource, *, file: str) -> tuple[Problem, ...]:
-    """What of a source's lock no longer fits the recipe; nothing where it fits."""
+def _source_lock(table: object, *, file: str, key: str | None = None) -> SourceLock:
+    try:
+        lock = msgspec.convert(table, SourceLock)
+    except msgspec.ValidationError as error:
+        raise _not_a_lock(error, file, key) from error
+    pinned = (lock.commit, lock.tree) if lock.kind == "git" else (lock.filename, lock.sha256)
+    if None in pinned:
+        names = "`commit` and `tree`" if lock.kind == "git" else "`filename` and `sha256`"
+        raise RecipeError(Problem(message=f"a lock of kind {lock.kind} needs {names}", file=file, key=key, hint=REMAKE))
+    if lock.filename is not None and not _is_bare(lock.filename):
+        at = "filename" if key is None else f"{key}.filename"
+        message = f"{lock.filename!r} must be a plain file name, without a folder"
+        raise RecipeError(Problem(message=message, file=file, key=at))
+    return lock
+
+
+def check_source(
+    lock: SourceLock, source: TargetSource | TargetExtra, *, file: str, key: str = "source"
+) -> tuple[Problem, ...]:
+    """What of a source's lock no longer fits the recipe; nothing where it fits. ``key`` is the source's table."""
     pairs = (
         ("kind", source.kind, lock.kind),
         ("location", source.location, lock.location),
@@ -287,7 +329,7 @@ def check_source(lock: SourceLock, source: TargetSource, *, file: str) -> tuple[
     changes = [f"the lock is out of date: {name} is {now}, was {then}" for name, now, then in pairs if now != then]
     if not changes and lock.kind == "pypi" and version_of(lock.filename or "", lock.location) != Version(lock.version):
         changes = [f"{lock.filename} is not an sdist of {lock.location} {lock.version}"]
-    return tuple(Problem(message=change, file=file, key="source", hint=REMAKE) for change in changes)
+    return tuple(Problem(message=change, file=file, key=key, hint=REMAKE) for change in changes)
 
 
 def _load(text: str, *, file: str) -> dict[str, object]:
@@ -297,9 +339,9 @@ def _load(text: str, *, file: str) -> dict[str, object]:
         raise RecipeError(Problem(message=f"the file is not valid TOML: {error}", file=file, hint=REMAKE)) from error
 
 
-def _not_a_lock(error: msgspec.ValidationError, file: str) -> RecipeError:
+def _not_a_lock(error: msgspec.ValidationError, file: str, key: str | None = None) -> RecipeError:
     message = f"the file is not a lock created by `axletree lock`: {error}"
-    return RecipeError(Problem(message=message, file=file, hint=REMAKE))
+    return RecipeError(Problem(message=message, file=file, key=key, hint=REMAKE))
 
 
 def _is_bare(filename: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from axletree.recipe.base import AxisName, CMakeVariable, Condition, Matrix, Name, Properties, Sha256, Table
+from axletree.recipe.base import AxisName, CMakeVariable, Condition, Matrix, Name, Properties, Table
 from axletree.recipe.checkouts import Checkout
 from axletree.recipe.conda import CondaTable
 from axletree.recipe.extending import Extends, Removed
@@ -21,52 +21,8 @@ from axletree.recipe.override import Override
 from axletree.recipe.presets import Preset
 from axletree.recipe.relocation import RelocateTable
 from axletree.recipe.resources import Resources
+from axletree.recipe.source_tables import ExtraSource, Patch, Source
 from axletree.recipe.waivers import Waiver
-
-
-class Source(Table, frozen=True, kw_only=True):
-    """Location of the source: exactly one of `pypi`, `url`, `git`, `path` and `wheel`."""
-
-    pypi: Annotated[
-        str | None,
-        Meta(
-            description="Project on the package index. The sdist of the recipe's `version` is used (the first one found, in the order .tar.gz, .tgz, .zip, .tar.xz, .tar.bz2, .tar); the lock pins its hash."
-        ),
-    ] = None
-    url: Annotated[
-        str | None, Meta(description="URL of an archive (.tar.gz, .tar.xz, .tar.bz2, .zip); requires `sha256`.")
-    ] = None
-    git: Annotated[
-        str | None,
-        Meta(description="URL of a git repository, https:// or file://; requires `ref`. The lock pins the commit."),
-    ] = None
-    path: Annotated[
-        str | None,
-        Meta(description="Folder, relative to the recipe. Only file contents matter; timestamps are ignored."),
-    ] = None
-    wheel: Annotated[
-        str | None,
-        Meta(
-            description="A wheel instead of a source: a path relative to the recipe, or a URL, which requires `sha256`."
-        ),
-    ] = None
-    sha256: Annotated[Sha256 | None, Meta(description="Digest of the archive or wheel.")] = None
-    ref: Annotated[str | None, Meta(description="Tag, branch or commit, for `git`.")] = None
-    submodules: Annotated[bool, Meta(description="Whether to also fetch git submodules, recursively.")] = False
-    exclude: Annotated[
-        tuple[str, ...],
-        Meta(
-            description="For `path`: file patterns for what to exclude from the source; excluding a folder excludes everything in it. `*.o` matches only at the root, `**/*.o` in any folder."
-        ),
-    ] = ()
-
-
-class Patch(Table, frozen=True, kw_only=True):
-    """A patch file to apply to the source. Patches are applied in the order of the recipe."""
-
-    file: Annotated[str, Meta(description="Patch file, relative to the recipe.")]
-    strip: Annotated[int, Meta(ge=0, description="Leading path parts to strip, as with `patch -p`.")] = 1
-    when: Annotated[Condition, Meta(description="Only for variants that match: axis -> value or list of values.")] = {}
 
 
 class Environment(Table, frozen=True, kw_only=True):
@@ -125,6 +81,12 @@ class Stage(Table, frozen=True, kw_only=True):
         tuple[str, ...],
         Meta(
             description="Stages whose trees this stage gets, as `$AXLETREE_IN_<NAME>`. Their axes must be a subset of this stage's."
+        ),
+    ] = ()
+    sources: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Names in `sources` that this stage gets in folders of their own, as `$AXLETREE_SOURCE_<NAME>`. A single file is in its folder under its own name."
         ),
     ] = ()
     source: Annotated[bool, Meta(description="Whether the stage's working folder is the (patched) source.")] = True
@@ -370,6 +332,10 @@ class Recipe(Table, frozen=True, kw_only=True):
         str | None, Meta(description="SPDX license expression, for packages whose tree has no metadata.")
     ] = None
     matrix: Annotated[Matrix, Meta(description="How axis values combine.")] = Matrix()
+    sources: Annotated[
+        dict[Name, ExtraSource],
+        Meta(description="Pinned sources and files beside `source`, by name; each is fetched once, for all variants."),
+    ] = {}
     patches: Annotated[tuple[Patch, ...], Meta(description="Patches, applied in order.")] = ()
     checkouts: Annotated[
         dict[Name, Checkout],

@@ -139,6 +139,8 @@ def _rebase(values: dict[str, Any], folder: str) -> None:
         _rebase_key(source, "path", folder)
         if "://" not in str(source.get("wheel")):
             _rebase_key(source, "wheel", folder)
+    for extra in _tables(values.get("sources")):
+        _rebase_key(extra, "path", folder)
     for test in _tables(values.get("tests")):
         _rebase_list(test, "files", folder)
     for environment in _tables(values.get("environments")):

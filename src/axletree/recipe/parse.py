@@ -19,6 +19,7 @@ from axletree.recipe.checks.packages import package_faults
 from axletree.recipe.checks.presets import own_preset_faults
 from axletree.recipe.checks.properties import own_property_faults
 from axletree.recipe.checks.relocation import relocation_faults
+from axletree.recipe.checks.sources import source_faults
 from axletree.recipe.checks.texts import placeholder_faults
 from axletree.recipe.checks.values import value_faults
 from axletree.recipe.checks.variants import variant_faults
@@ -46,6 +47,7 @@ _CHECKS = (
     package_faults,
     relocation_faults,
     value_faults,
+    source_faults,
     checkout_faults,
     recipe_image_faults,
 )

@@ -19,6 +19,7 @@ from axletree.recipe.conda import TargetConda, build_tokens, changed, resolve_co
 from axletree.recipe.filling import Filler
 from axletree.recipe.images import chosen_image
 from axletree.recipe.relocation import RelocateTable
+from axletree.recipe.target_source import AxisValues, TargetSource, has_source, target_source
 from axletree.recipe.waivers import Waiver
 
 if TYPE_CHECKING:
@@ -29,10 +30,6 @@ if TYPE_CHECKING:
     from axletree.recipe.override import Override
     from axletree.recipe.resources import Resources
 
-SourceKind = Literal["pypi", "url", "git", "path", "wheel"]
-AxisValues = dict[str, str]
-"""Axis -> value, only the axes that the owner declares."""
-
 
 class TargetResources(msgspec.Struct, frozen=True, kw_only=True):
     """What a stage needs; memory and disk in bytes, ``None`` where the recipe does not say."""
@@ -41,30 +38,6 @@ class TargetResources(msgspec.Struct, frozen=True, kw_only=True):
     memory: int | None = None
     memory_per_job: int | None = None
     disk: int | None = None
-
-
-class TargetPatch(msgspec.Struct, frozen=True, kw_only=True):
-    """A patch that applies at this variant."""
-
-    file: str
-    """Relative to the recipe."""
-    strip: int = 1
-
-
-class TargetSource(msgspec.Struct, frozen=True, kw_only=True):
-    """The source at this variant."""
-
-    kind: SourceKind
-    location: str
-    """Project name, address or path, as the kind asks."""
-    version: str
-    sha256: str | None = None
-    ref: str | None = None
-    submodules: bool = False
-    exclude: tuple[str, ...] = ()
-    patches: tuple[TargetPatch, ...] = ()
-    axes: AxisValues = {}
-    """Only the axes that the conditions of its patches name."""
 
 
 class TargetEnvironment(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,6 +64,8 @@ class TargetStage(msgspec.Struct, frozen=True, kw_only=True):
     environment: str | None
     inputs: tuple[str, ...]
     source: bool
+    sources: tuple[str, ...] = ()
+    """More sources that it gets in folders of their own."""
     source_from: str | None = None
     """Stage whose tree is its source; ``None`` where that is the recipe's."""
     image: str | None = None
@@ -187,7 +162,7 @@ def resolve(recipe: Recipe, variant: Variant, *, version: str | None = None) -> 
         RecipeError: a text reads what its owner does not declare; a recipe from ``parse_recipe`` has none such.
     """
     values = variant.values
-    source = _source(recipe, values)
+    source = target_source(recipe, values)
     recipe = recipe if version is None else replace(recipe, version=version)
     now = _overridden(recipe, values)
     stages = {name: part for name, part in now.stages.items() if matches(part.when, values)}
@@ -216,9 +191,9 @@ def lock_name(environment: str, values: AxisValues, recipe_axes: Mapping[str, Se
     return f"pylock.{name.replace('.', '_')}.toml"
 
 
-def input_variable(stage: str) -> str:
-    """Environment variable that names the folder of an input to a stage's commands."""
-    return f"AXLETREE_IN_{re.sub(r'[^A-Z0-9]', '_', stage.upper())}"
+def input_variable(stage: str, kind: Literal["IN", "SOURCE"] = "IN") -> str:
+    """Environment variable that names the folder of an input, or of one more source, to a stage's commands."""
+    return f"AXLETREE_{kind}_{re.sub(r'[^A-Z0-9]', '_', stage.upper())}"
 
 
 def _overridden(recipe: Recipe, values: AxisValues) -> Recipe:
@@ -258,33 +233,6 @@ def _override_package(package: Package, override: Override) -> Package:
     return replace(package, requires=(*package.requires, *override.requires), conda=table)
 
 
-def _source(recipe: Recipe, values: AxisValues) -> TargetSource:
-    source, text = recipe.source, Filler(recipe, values, ())
-    given: list[tuple[SourceKind, str | None]] = [
-        ("pypi", source.pypi),
-        ("url", source.url),
-        ("git", source.git),
-        ("path", source.path),
-        ("wheel", source.wheel),
-    ]
-    kind, location = next((kind, location) for kind, location in given if location is not None)
-    return TargetSource(
-        kind=kind,
-        location=location if kind == "pypi" else text.one(location),
-        version=recipe.version,
-        sha256=source.sha256,
-        ref=text.one(source.ref) if source.ref is not None else None,
-        submodules=source.submodules,
-        exclude=source.exclude,
-        patches=tuple(
-            TargetPatch(file=text.one(patch.file), strip=patch.strip)
-            for patch in recipe.patches
-            if matches(patch.when, values)
-        ),
-        axes=project(values, {axis for patch in recipe.patches for axis in patch.when}),
-    )
-
-
 def _environment(recipe: Recipe, name: str, environment: Environment, values: AxisValues) -> TargetEnvironment:
     text = Filler(recipe, values, environment.axes)
     return TargetEnvironment(
@@ -309,6 +257,7 @@ def _stage(recipe: Recipe, name: str, stage: Stage, values: AxisValues, present:
         environment=stage.environment,
         inputs=tuple(each for each in stage.inputs if each in present),
         source=stage.source and stage.action != "relocate",
+        sources=tuple(each for each in stage.sources if has_source(recipe, each, values)),
         source_from=stage.source_from if stage.source_from in present else None,
         image=chosen_image(stage.image and text.one(stage.image)),
         directory=text.one(stage.directory),

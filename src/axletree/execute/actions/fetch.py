@@ -7,11 +7,11 @@ import os
 import tarfile
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from axletree.core.errors import IntegrityError, StageError
 from axletree.core.trees import Entry, is_safe_path, make_tree
-from axletree.core.units import format_bytes
+from axletree.core.units import format_bytes, some_of
 from axletree.execute.context import Outcome
 from axletree.host.fetch import download
 from axletree.host.gitfetch import fetch_git
@@ -56,13 +56,13 @@ def run(context: ActionContext[FetchParameters]) -> Outcome:
             return Outcome(tree=context.store.ingest(folder, adopt=True, exclude=("**/.git",)))
         case FileSource(filename=filename) as wanted:
             digest = fetch_blob(context, wanted)
-            if filename.endswith(".whl"):
+            if wanted.plain or filename.endswith(".whl"):
                 size = context.store.blob_path(digest).stat().st_size
                 tree = context.store.put_tree(make_tree([Entry(path=filename, blob=digest, size=size)]))
             else:
                 context.progress(f"unpacking {filename}")
                 folder = context.work / "source"
-                unpack(context.store.blob_path(digest), folder, name=filename)
+                unpack(context.store.blob_path(digest), folder, name=filename, top=wanted.top)
                 tree = context.store.ingest(folder, adopt=True)
             return Outcome(tree=tree, facts=FetchFacts(file=filename))
 
@@ -108,12 +108,14 @@ def fetch_blob(context: Context, wanted: FileSource, *, before: int = 0, total: 
         return context.store.put_file(target, adopt=True)[0]
 
 
-def unpack(archive: Path, folder: Path, *, name: str) -> None:
+def unpack(archive: Path, folder: Path, *, name: str, top: Literal["keep", "strip"] | None = None) -> None:
     """Unpack an archive, called ``name`` in errors, without its single top folder, which sdists and releases have.
+
+    ``top`` is that of :class:`FileSource`.
 
     Raises:
         IntegrityError: it is no archive, or a member would land outside of the folder.
-        StageError: it would take far more room than an archive of its size does.
+        StageError: it would take far more room than an archive of its size does, or has no single top folder.
     """
     allowance = _Allowance(archive, name)
     raw = folder.with_name(f"{folder.name}.unpacked")
@@ -126,9 +128,15 @@ def unpack(archive: Path, folder: Path, *, name: str) -> None:
                 tar.extractall(raw, members=map(allowance.spend_tar, tar), filter="data")
     except (_TAR.TarError, zipfile.BadZipFile, EOFError, OSError) as error:
         raise IntegrityError(f"cannot unpack {name}: {error}") from error
-    inside = list(raw.iterdir())
-    top = inside[0] if len(inside) == 1 and inside[0].is_dir() and not inside[0].is_symlink() else raw
-    top.rename(folder)
+    inside = sorted(raw.iterdir())
+    single = inside[0] if len(inside) == 1 and inside[0].is_dir() and not inside[0].is_symlink() else None
+    if top == "strip" and single is None:
+        names = some_of([f"{each.name}/" if each.is_dir() else each.name for each in inside], 3) or "nothing"
+        raise StageError(
+            f"{name} does not have a single folder at its top, but {names}",
+            hint="to keep everything where it is, set strip = 0 for this source",
+        )
+    (single if single is not None and top != "keep" else raw).rename(folder)
 
 
 class _Allowance:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from axletree.core.values import Digest
@@ -23,7 +25,7 @@ class CommitSource(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", 
 
 
 class FileSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="file"):
-    """An archive, unpacked, or a wheel, taken as it is."""
+    """An archive, unpacked, or a wheel or another file, taken as it is."""
 
     filename: str
     sha256: Digest
@@ -31,6 +33,11 @@ class FileSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """Bytes, where known."""
     url: str | None = None
     """Without one, the user's package indexes are asked for the file."""
+    plain: bool = False
+    """Whether it is taken as it is, whatever its name says."""
+    top: Literal["keep", "strip"] | None = None
+    """Of an archive: whether what is at its top stays, or must be a single folder, which is left out. ``None`` leaves
+    out a single folder and keeps everything else."""
 
 
 PinnedSource = FolderSource | CommitSource | FileSource

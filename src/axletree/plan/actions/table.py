@@ -21,6 +21,7 @@ from axletree.plan.actions import (
     pack_conda,
     pack_zip,
     patch,
+    place,
     relocate,
     run,
     test,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 ACTIONS: dict[str, ActionSpec] = {
     "fetch": fetch.SPEC,
+    "place": place.SPEC,
     "patch": patch.SPEC,
     "environment": environment.SPEC,
     "build": build.SPEC,

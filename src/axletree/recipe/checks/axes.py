@@ -170,6 +170,8 @@ def _zip_faults(grid: Grid, start: Path) -> Iterator[Fault]:
 def _conditions(recipe: Recipe) -> Iterator[tuple[Path, Condition]]:
     for number, patch in enumerate(recipe.patches):
         yield ("patches", number, "when"), patch.when
+    for name, source in recipe.sources.items():
+        yield ("sources", name, "when"), source.when
     for name, stage in recipe.stages.items():
         yield ("stages", name, "when"), stage.when
     for name, package in recipe.packages.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import graphlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from axletree.recipe.axes import axes_of_package, axes_of_test, conditions_of
 from axletree.recipe.checks.axes import add_hint, missing_axes, twice
@@ -66,7 +66,8 @@ def _stage_faults(recipe: Recipe, name: str, stage: Stage) -> Iterator[Fault]:
     if stage.source_from is not None:
         yield from _source_from_faults(recipe, stage, stage.source_from, path)
     elif stage.source and stage.action != "relocate":
-        followed = dict.fromkeys(axis for patch in recipe.patches for axis in patch.when)
+        placed = [extra.when for extra in recipe.sources.values() if extra.into is not None]
+        followed = dict.fromkeys(axis for when in (*(patch.when for patch in recipe.patches), *placed) for axis in when)
         yield from _unseen(recipe, path, "its patched source", followed, path, stage.axes)
     if stage.environment is not None:
         at = (*path, "environment")
@@ -81,7 +82,15 @@ def _stage_faults(recipe: Recipe, name: str, stage: Stage) -> Iterator[Fault]:
         yield from _reference(needed, "stage", recipe, at)
         if needed in recipe.stages:
             yield from _unseen(recipe, at, f"stage {needed!r}", _differs_by(recipe.stages[needed]), path, stage.axes)
-    yield from _variable_faults(stage, path)
+    yield from twice(stage.sources, (*path, "sources"), "source")
+    for number, name_of_source in enumerate(stage.sources):
+        at = (*path, "sources", number)
+        yield from _reference(name_of_source, "source", recipe, at)
+        if name_of_source in recipe.sources:
+            when = recipe.sources[name_of_source].when
+            yield from _unseen(recipe, at, f"source {name_of_source!r}", when, path, stage.axes)
+    yield from _variable_faults(stage.inputs, "IN", (*path, "inputs"), "stages")
+    yield from _variable_faults(stage.sources, "SOURCE", (*path, "sources"), "sources")
     needs: tuple[Path, ...] = ((*path, "action"),)
     for key, message in _shape_messages(stage):
         yield Fault(path=(*path, key), message=message, needs=needs)
@@ -107,15 +116,15 @@ def _differs_by(stage: Stage) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*stage.axes, *stage.when)))
 
 
-def _variable_faults(stage: Stage, path: Path) -> Iterator[Fault]:
+def _variable_faults(names: Sequence[str], kind: Literal["IN", "SOURCE"], path: Path, what: str) -> Iterator[Fault]:
     """Two inputs of one stage whose folders its commands would find in the same variable."""
     seen: dict[str, str] = {}
-    for number, needed in enumerate(stage.inputs):
-        variable = input_variable(needed)
+    for number, needed in enumerate(names):
+        variable = input_variable(needed, kind)
         other = seen.setdefault(variable, needed)
         if other != needed:
-            message = f"inputs {other!r} and {needed!r} would share the variable {variable}"
-            yield Fault(path=(*path, "inputs", number), message=message, hint="rename one of the stages")
+            message = f"{path[-1]} {other!r} and {needed!r} would share the variable {variable}"
+            yield Fault(path=(*path, number), message=message, hint=f"rename one of the {what}")
 
 
 def _shape_messages(stage: Stage) -> Iterator[tuple[str, str]]:
@@ -126,6 +135,8 @@ def _shape_messages(stage: Stage) -> Iterator[tuple[str, str]]:
         yield "environment", f"a {stage.action} stage needs an environment to {_DOES[stage.action]} in"
     if stage.action in {"build", "hipify"} and not stage.source:
         yield "source", f"a {stage.action} stage needs the source, so remove source = false"
+    if stage.sources and stage.action in {"relocate", "hipify"}:
+        yield "sources", f"a {stage.action} stage runs no commands, so it has no use for sources"
     if stage.image is not None and stage.action in {"relocate", "hipify"}:
         yield "image", f"a {stage.action} stage cannot use an image"
     if stage.action == "hipify" and stage.commands:

@@ -126,6 +126,13 @@ def _source_slots(recipe: Recipe) -> Iterator[Slot]:
             yield Slot(path=("source", key), text=text)
     for number, patch in enumerate(recipe.patches):
         yield Slot(path=("patches", number, "file"), text=patch.file, check=check.inside_message)
+    for name, extra in recipe.sources.items():
+        for key in ("url", "git", "path", "version", "ref"):
+            text = getattr(extra, key)
+            if text is not None:
+                yield Slot(path=("sources", name, key), text=text)
+        if extra.into is not None:
+            yield Slot(path=("sources", name, "into"), text=extra.into, check=check.inside_message)
     for name, table in recipe.checkouts.items():
         for key in ("git", "ref"):
             text = getattr(table, key)

@@ -1,4 +1,4 @@
-"""Single values: the source, versions, sizes, names of variables, and what a text must be once it is filled in."""
+"""Single values: versions, sizes, names of variables, and what a text must be once it is filled in."""
 
 from __future__ import annotations
 
@@ -11,23 +11,18 @@ from packaging.version import InvalidVersion, Version
 
 from axletree.core.trees import is_safe_path
 from axletree.core.units import parse_size
-from axletree.recipe.addresses import has_login, is_git_address
+from axletree.recipe.addresses import has_login
 from axletree.recipe.checks.axes import PYTHON, twice
 from axletree.recipe.conda import add_up
-from axletree.recipe.faults import Fault, glob_faults
+from axletree.recipe.faults import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from axletree.recipe.faults import Path
-    from axletree.recipe.model import Recipe, Source
+    from axletree.recipe.model import Recipe
     from axletree.recipe.resources import Resources
 
-KINDS = ("pypi", "url", "git", "path", "wheel")
-"""Kinds of source, by their keys."""
-
-_ADDRESS = re.compile(r"(https?|file)://\S+")
-_PROJECT = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OWN_PREFIX = "AXLETREE_"
 _GLIBC = re.compile(r"2\.[0-9]{1,2}")
@@ -37,15 +32,11 @@ _CONDA_BUILDS = re.compile(r"[A-Za-z0-9_.+*]+")
 _ONE_VERSION = r"(?:[=<>](?:==?)?|!==?|~=)?[A-Za-z0-9_.!+*]+"
 _CONDA_VERSIONS = re.compile(rf"\*|{_ONE_VERSION}(?:[,|]{_ONE_VERSION})*")
 _LONGEST_BUILD = 64
-_LOGIN_HINTS = {"git": "store them in git's credential helper or ~/.netrc"}
-ONLY_FOR = {"sha256": ("url", "wheel"), "ref": ("git",), "submodules": ("git",), "exclude": ("path",)}
-"""Keys of a source -> the kinds that they are for."""
 
 
 def value_faults(recipe: Recipe) -> Iterator[Fault]:
     """All faults of single values that hold whatever the variant is."""
     yield from _version_faults(recipe)
-    yield from _source_faults(recipe.source)
     for path, resources in _resources(recipe):
         for key in ("memory", "memory_per_job", "disk"):
             size = getattr(resources, key)
@@ -82,40 +73,6 @@ def _version_faults(recipe: Recipe) -> Iterator[Fault]:
         message = f"the version already has a local label ({version.local!r})"
         hint = f"remove it and use packages.{labelled[0]}.local"
         yield Fault(path=("version",), message=message, hint=hint)
-
-
-def _source_faults(source: Source) -> Iterator[Fault]:
-    path: Path = ("source",)
-    yield from glob_faults(source.exclude, (*path, "exclude"))
-    given = [kind for kind in KINDS if getattr(source, kind) is not None]
-    if len(given) != 1:
-        found = " and ".join(given) or "none"
-        yield Fault(path=path, message=f"exactly one of {', '.join(KINDS)} is required, found {found}")
-        return
-    kind = given[0]
-    location = getattr(source, kind)
-    at = (*path, kind)
-    if kind == "pypi" and not _PROJECT.fullmatch(location):
-        yield Fault(path=at, message=f"{location!r} is not a valid project name")
-    if kind == "url" and not _ADDRESS.fullmatch(location):
-        yield Fault(path=at, message="the URL is not valid: it must begin with https://, http:// or file://")
-    if kind == "git" and not is_git_address(location):
-        message = "the git URL is not supported: it must begin with https:// or file://"
-        yield Fault(path=at, message=message)
-    elif has_login(location):
-        message = "the URL contains a user name or password, which would be stored in locks, keys and records"
-        yield Fault(path=at, message=message, hint=_LOGIN_HINTS.get(kind, "put them in ~/.netrc"))
-    if source.sha256 is None and (kind == "url" or (kind == "wheel" and "://" in location)):
-        yield Fault(path=(*path, "sha256"), message='a source with a URL needs a digest: sha256 = "..."')
-    if kind == "git" and source.ref is None:
-        yield Fault(path=(*path, "ref"), message="a git source needs a ref (a tag, branch or commit)")
-    if source.ref is not None and source.ref.startswith("-"):
-        yield Fault(path=(*path, "ref"), message="a ref cannot start with '-'")
-    for key, kinds in ONLY_FOR.items():
-        if getattr(source, key) and kind not in kinds:
-            yield Fault(
-                path=(*path, key), message=f"{key} is only for {' and '.join(kinds)} sources; this is a {kind} source"
-            )
 
 
 def _resources(recipe: Recipe) -> Iterator[tuple[Path, Resources]]:

@@ -1,0 +1,186 @@
+"""Several pinned sources in one recipe: fetched once, put into the source or given to stages, and what goes wrong."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import shutil
+import tarfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+from axletree.store import Store
+from support.faulty import make_project
+from support.repositories import Origin
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.faulty import Ended, Project
+
+RECIPE = """\
+name = "small"
+version = "1.0"
+
+[source]
+path = "src"
+
+[axes]
+size = ["s", "l"]
+
+[sources.bind]
+url = "file://FOLDER/bind-2.0.tar.gz"
+sha256 = "BIND"
+into = "third_party/bind"
+[sources.model]
+url = "file://FOLDER/model.bin"
+sha256 = "MODEL"
+into = "data/model.bin"
+[sources.tables]
+git = "file://FOLDER/tables"
+ref = "v1"
+when = { size = "l" }
+[sources.notes]
+path = "notes"
+
+[[patches]]
+file = "bind.patch"
+
+[stages.lib]
+action = "run"
+axes = ["size"]
+sources = ["tables", "notes"]
+commands = [
+  "cp third_party/bind/bind.txt data/model.bin $AXLETREE_SOURCE_NOTES/n.txt $AXLETREE_OUT/",
+  "cp ${AXLETREE_SOURCE_TABLES:-data}/* $AXLETREE_OUT/",
+]
+"""
+PATCH = "--- a/third_party/bind/bind.txt\n+++ b/third_party/bind/bind.txt\n@@ -1 +1 @@\n-bound\n+patched\n"
+
+
+def archive(files: dict[str, bytes]) -> bytes:
+    """A .tar.gz, the same each time."""
+    held = io.BytesIO()
+    with tarfile.open(fileobj=held, mode="w:gz") as tar:
+        for name, data in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    return held.getvalue()
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    project = make_project(tmp_path / "project", RECIPE, files={"bind.patch": PATCH, "notes/n.txt": "noted"})
+    away = tmp_path / "away"
+    Origin(away / "tables").commit("v1", **{"table.txt": "1 2"})
+    data = {"BIND": archive({"bind-2.0/bind.txt": b"bound\n"}), "MODEL": b"weights"}
+    for name, file in (("BIND", "bind-2.0.tar.gz"), ("MODEL", "model.bin")):
+        (away / file).write_bytes(data[name])
+        project.edit(name, hashlib.sha256(data[name]).hexdigest())
+    project.recipe.write_text(project.recipe.read_text().replace("FOLDER", str(away)))
+    return project
+
+
+def locked(project: Project) -> Project:
+    ended = project.run("lock", "small.toml")
+    assert ended.code == 0, ended.out + ended.err
+    return project
+
+
+def files(project: Project, ended: Ended, stage: str) -> dict[str, bytes]:
+    """The result of a stage: path -> content."""
+    store = Store.open(project.store)
+    tree = store.get_tree(ended.finished(stage)["tree"])
+    return {entry.path: store.read_blob(entry.blob) for entry in tree.entries if entry.blob is not None}
+
+
+def failure(project: Project, stage: str) -> str:
+    ended = project.build("--json")
+    assert ended.code != 0
+    return str(ended.finished(stage)["message"])
+
+
+def test_sources_are_fetched_once_and_lie_where_the_recipe_wants_them(project: Project, tmp_path: Path) -> None:
+    lock = (locked(project).folder / "small/source.lock.toml").read_text()
+    assert [lock.count(each) for each in ("[sources.bind]", "[sources.model]", "[sources.tables]")] == [1, 1, 1]
+    assert "notes" not in lock
+    ended = project.build("--json")
+    assert ended.code == 0, ended.out + ended.err
+    fetched = {"fetch", "fetch:bind", "fetch:model", "fetch:notes", "fetch:tables", "place:sources", "patch"}
+    assert ended.statuses().keys() == fetched | {"lib[sizes]", "lib[sizel]"}
+    assert files(project, ended, "lib[sizes]") == {"bind.txt": b"patched\n", "model.bin": b"weights", "n.txt": b"noted"}
+    assert files(project, ended, "lib[sizel]")["table.txt"] == b"1 2"
+    shutil.rmtree(tmp_path / "away")
+    again = project.build("--json", "--offline")
+    assert set(again.statuses().values()) == {"cached"}
+
+
+def test_a_source_of_another_digest_is_refused_with_its_line(project: Project) -> None:
+    text = project.recipe.read_text()
+    digest = text.split('sha256 = "')[2][:64]
+    project.edit(digest, "0" * 64)
+    ended = project.run("lock", "small.toml")
+    line = project.recipe.read_text().splitlines().index(f'sha256 = "{"0" * 64}"') + 1
+    assert ended.code == 2
+    assert f"small.toml:{line}" in ended.err
+    assert f"has sha256 {digest}" in ended.err
+    assert not (project.folder / "small").exists()
+
+
+def test_a_file_that_changed_after_it_was_locked_is_refused(project: Project, tmp_path: Path) -> None:
+    locked(project)
+    shutil.rmtree(project.store)
+    (tmp_path / "away/model.bin").write_bytes(b"other")
+    assert "model.bin is not the locked file" in failure(project, "fetch:model")
+
+
+def test_a_lock_that_lacks_a_source_or_has_another_is_one_error(project: Project) -> None:
+    locked(project)
+    project.edit('ref = "v1"', 'ref = "v2"')
+    project.edit(
+        "[sources.notes]", '[sources.more]\ngit = "file:///nowhere"\nref = "v1"\ninto = "more"\n[sources.notes]'
+    )
+    ended = project.build("--locked")
+    assert ended.code == 2
+    assert "the lock is out of date: ref is v2, was v1" in ended.err
+    assert "source 'more' is not locked" in ended.err
+    assert "axletree lock small.toml" in ended.err
+
+
+def test_an_archive_with_two_folders_at_its_top_says_so(project: Project, tmp_path: Path) -> None:
+    data = archive({"include/bind.h": b"", "lib/bind.txt": b"bound\n"})
+    (tmp_path / "away/bind-2.0.tar.gz").write_bytes(data)
+    old = project.recipe.read_text().split('sha256 = "')[1][:64]
+    project.edit(old, hashlib.sha256(data).hexdigest())
+    said = failure(locked(project), "fetch:bind")
+    assert "bind-2.0.tar.gz does not have a single folder at its top, but include/, lib/" in said
+    project.edit('into = "third_party/bind"', 'into = "third_party/bind"\nstrip = 0')
+    project.edit("third_party/bind/bind.txt", "third_party/bind/lib/bind.txt")
+    for mark in "ab":
+        project.edit(f"{mark}/third_party/bind", f"{mark}/third_party/bind/lib", file="bind.patch")
+    assert project.build().code == 0
+
+
+def test_a_place_that_the_source_has_files_at_names_both(project: Project) -> None:
+    locked(project)
+    (project.source / "third_party/bind").mkdir(parents=True)
+    (project.source / "data").write_text("a file")
+    assert "source 'model' cannot be put into data/model.bin (sources.model.into in small.toml, line " in (
+        failure(project, "place:sources")
+    )
+    (project.source / "data").unlink()
+    assert project.build().code == 0  # an empty folder makes room, as a submodule leaves one
+    (project.source / "third_party/bind/old.txt").write_text("old")
+    assert "the recipe's source already contains third_party/bind/old.txt" in failure(project, "place:sources")
+
+
+def test_a_folder_of_your_own_may_have_the_sources_already(project: Project, tmp_path: Path) -> None:
+    locked(project)
+    shutil.copytree(project.source, tmp_path / "checkout")
+    (tmp_path / "checkout/third_party/bind").mkdir(parents=True)
+    (tmp_path / "checkout/third_party/bind/bind.txt").write_text("bound\n")
+    ended = project.build("--json", "--source", str(tmp_path / "checkout"))
+    assert ended.code == 0, ended.out + ended.err
+    assert "fetch:bind" not in ended.statuses()
