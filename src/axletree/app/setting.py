@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from axletree.recipe.faults import Path
     from axletree.recipe.target import Target
 
-_STAGE_KEYS = ("env", "options", "config", "pass-env", "tools", "resources", "commands")
+_STAGE_KEYS = ("env", "options", "config", "pass-env", "tools", "resources", "commands", "sha256")
 _TEST_KEYS = ("commands", "files")
 _SOURCE_KEYS = ("into", "strip")
 

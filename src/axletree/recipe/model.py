@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from axletree.recipe.base import AxisName, CMakeVariable, Condition, Matrix, Name, Properties, Table
+from axletree.recipe.base import AxisName, CMakeVariable, Condition, Matrix, Name, Properties, Sha256, Table
 from axletree.recipe.checkouts import Checkout
 from axletree.recipe.conda import CondaTable
 from axletree.recipe.extending import Extends, Removed
@@ -59,9 +59,9 @@ class Stage(Table, frozen=True, kw_only=True):
     """A step between the source and the packages."""
 
     action: Annotated[
-        Literal["build", "compile", "run", "relocate", "hipify"],
+        Literal["build", "compile", "run", "download", "relocate", "hipify"],
         Meta(
-            description="`build`: run a PEP 517 build and install the result as a tree. `compile`: run a CMake build; the result is what it installs. `run`: run the recipe's commands, which fill `$AXLETREE_OUT`. `relocate`: change the tree of the first input so that it loads on a clean host. `hipify`: convert the source's CUDA code to HIP with its own `tools/amd_build/build_amd.py`, for `source-from` in other stages."
+            description="`build`: run a PEP 517 build and install the result as a tree. `compile`: run a CMake build; the result is what it installs. `run`: run the recipe's commands, which fill `$AXLETREE_OUT`. `download`: the same, with a network; `sha256` pins the result. `relocate`: change the tree of the first input so that it loads on a clean host. `hipify`: convert the source's CUDA code to HIP with its own `tools/amd_build/build_amd.py`, for `source-from` in other stages."
         ),
     ]
     axes: Annotated[
@@ -106,9 +106,15 @@ class Stage(Table, frozen=True, kw_only=True):
     commands: Annotated[
         tuple[str, ...],
         Meta(
-            description="Shell lines, run with `bash -euo pipefail`: the work of a `run` stage; for `build` and `compile`, changes to the source before it is configured."
+            description="Shell lines, run with `bash -euo pipefail`: the work of a `run` or `download` stage; for `build` and `compile`, changes to the source before it is configured."
         ),
     ] = ()
+    sha256: Annotated[
+        Sha256 | None,
+        Meta(
+            description="For `download`: digest of the files that the commands leave in `$AXLETREE_OUT`, without `.git` and `__pycache__`; if it is missing or differs, the stage fails and prints the right one."
+        ),
+    ] = None
     config: Annotated[dict[str, str], Meta(description="PEP 517 config settings for `build`.")] = {}
     driver: Annotated[
         Literal["auto", "cmake", "setup.py", "scikit-build-core"],

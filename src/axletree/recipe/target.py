@@ -59,7 +59,7 @@ class TargetStage(msgspec.Struct, frozen=True, kw_only=True):
     """A stage of the recipe at this variant."""
 
     name: str
-    action: Literal["build", "compile", "run", "relocate", "hipify"]
+    action: Literal["build", "compile", "run", "download", "relocate", "hipify"]
     axes: AxisValues
     environment: str | None
     inputs: tuple[str, ...]
@@ -72,6 +72,8 @@ class TargetStage(msgspec.Struct, frozen=True, kw_only=True):
     """Image that its commands see; ``None`` for the host's files."""
     directory: str
     commands: tuple[str, ...]
+    sha256: str | None = None
+    """Digest of what is downloaded, if it is known."""
     config: dict[str, str]
     driver: Literal["auto", "cmake", "setup.py", "scikit-build-core"] = "auto"
     targets: tuple[str, ...] = ()
@@ -262,6 +264,7 @@ def _stage(recipe: Recipe, name: str, stage: Stage, values: AxisValues, present:
         image=chosen_image(stage.image and text.one(stage.image)),
         directory=text.one(stage.directory),
         commands=text.each(stage.commands),
+        sha256=stage.sha256,
         config=text.table(stage.config),
         driver=stage.driver,
         targets=text.each(stage.targets),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import StageError
@@ -13,6 +14,9 @@ from axletree.execute.variables import child_environment, note_environment
 from axletree.execute.workspace import open_workplace, workplace_variables
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
     from axletree.execute.context import ActionContext
     from axletree.plan.actions.project import CommandParameters
 
@@ -26,6 +30,27 @@ def run(context: ActionContext[CommandParameters]) -> Outcome:
     Raises:
         StageError: a command fails, or nothing was made.
     """
+    return Outcome(tree=context.store.ingest(run_commands(context, compiles=True), adopt=True))
+
+
+def run_commands(
+    context: ActionContext[CommandParameters],
+    *,
+    compiles: bool,
+    more: Mapping[str, str] = MappingProxyType({}),
+    less: Iterable[str] = (),
+) -> Path:
+    """Run the commands, and return the folder that they filled.
+
+    Args:
+        context: The stage's surroundings.
+        compiles: As of :func:`child_environment`.
+        more: Variables that are written down nowhere.
+        less: Names of variables that the commands do not get.
+
+    Raises:
+        StageError: a command fails, or nothing was made.
+    """
     out = context.work / "out"
     out.mkdir()
     environment = context.request.inputs.get("environment")
@@ -33,20 +58,21 @@ def run(context: ActionContext[CommandParameters]) -> Outcome:
     with ExitStack() as stack:
         place = stack.enter_context(open_workplace(context))
         env = stack.enter_context(
-            child_environment(context, venv=venv, compiles=True, variables=context.parameters.env, root=place.root)
+            child_environment(context, venv=venv, compiles=compiles, variables=context.parameters.env, root=place.root)
         )
         cwd = place.source / context.parameters.directory if place.source is not None else context.work
         env |= {"AXLETREE_OUT": str(out), **workplace_variables(context, place)}
+        env = {name: value for name, value in env.items() if name not in less}
         note_environment(context, env)
         script = "\n".join(context.parameters.commands)
         check_program(
             ["/bin/bash", "-euo", "pipefail", "-c", script],
             cwd=cwd,
-            env=env,
+            env={**more, **env},
             log=context.log,
             progress=context.progress,
             what=f"stage {context.request.stage}",
         )
     if not any(out.iterdir()):
         raise StageError("the commands left $AXLETREE_OUT empty", hint="copy or install the result into that folder")
-    return Outcome(tree=context.store.ingest(out, adopt=True))
+    return out

@@ -12,6 +12,7 @@ from axletree.plan.actions import (
     build,
     channel,
     compile,  # noqa: A004 (the name of the action)
+    download,
     environment,
     fetch,
     hipify,
@@ -38,6 +39,7 @@ ACTIONS: dict[str, ActionSpec] = {
     "build": build.SPEC,
     "compile": compile.SPEC,
     "run": run.SPEC,
+    "download": download.SPEC,
     "hipify": hipify.SPEC,
     "install": install.SPEC,
     "relocate": relocate.SPEC,

@@ -1,4 +1,4 @@
-"""The keys of stages that compile: ``build`` and ``compile``."""
+"""The keys of stages that only some actions have a use for."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from axletree.recipe.model import Recipe, Stage
 
 _USERS: dict[str, tuple[str, ...]] = {
+    "sha256": ("download",),
     "config": ("build",),
     "driver": ("compile",),
     "targets": ("compile",),

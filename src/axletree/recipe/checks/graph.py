@@ -24,6 +24,7 @@ _UNUSED = {
     "build": ("options",),
     "compile": ("config",),
     "run": ("config", "options", "expect"),
+    "download": ("config", "options", "expect"),
     "relocate": ("commands", "config", "options", "expect", "env", "tools", "pass_env"),
     "hipify": ("commands", "config", "options", "expect"),
 }
@@ -129,8 +130,10 @@ def _variable_faults(names: Sequence[str], kind: Literal["IN", "SOURCE"], path: 
 
 def _shape_messages(stage: Stage) -> Iterator[tuple[str, str]]:
     """What does not fit the stage's action: key and message."""
-    if stage.action == "run" and not stage.commands:
-        yield "commands", "a run stage needs commands"
+    if stage.action in {"run", "download"} and not stage.commands:
+        yield "commands", f"a {stage.action} stage needs commands"
+    if stage.action == "download" and stage.workspace:
+        yield "workspace", "a download stage keeps no folder"
     if stage.action in {"build", "hipify"} and stage.environment is None:
         yield "environment", f"a {stage.action} stage needs an environment to {_DOES[stage.action]} in"
     if stage.action in {"build", "hipify"} and not stage.source:
