@@ -80,11 +80,6 @@ def test_an_sdist_tells_its_version_by_itself() -> None:
     assert (recipe.version, recipe.stages["build"].env) == ("1.5", {})
 
 
-def test_a_stage_finds_the_rust_of_rustup() -> None:
-    stage = filled(ALL["maturin"], choices(pythons=("3.12",), rustup="/home/me/.rustup")).stages["build"]
-    assert (stage.env, stage.tools) == ({"RUSTUP_HOME": "/home/me/.rustup"}, ("cargo", "rustc"))
-
-
 def test_hostile_texts_stay_texts() -> None:
     evil = (
         '[project]\nname = "x"\nversion = "1"\ndependencies = ["a{b}; python_version > \'3\'", "q\\n[stages.evil]"]\n'

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from axletree.recipe.defaults import Defaults
     from axletree.recipe.locks import SourceLock
 
-_PROGRAMS = ("cmake", "ninja", "patchelf", "pkg-config", "rustup")
+_PROGRAMS = ("cmake", "ninja", "patchelf", "pkg-config")
 _BUILD_FILES = frozenset({"pyproject.toml", "setup.py", "setup.cfg"})
 
 
@@ -91,7 +90,6 @@ def choices_of(
         gpus=gpus,
         worlds=worlds_of(gpus),
         programs=programs,
-        rustup=_rustup(surroundings) if "rustup" in programs else "",
     )
 
 
@@ -164,9 +162,3 @@ def _with_version(project: Project, source: ProjectSource) -> Project:
     version = msgspec.structs.replace(project.version, stated=stated)
     unknown = tuple(sentence for sentence in project.unknown if not sentence.startswith("the version:"))
     return msgspec.structs.replace(project, version=version, unknown=unknown)
-
-
-def _rustup(surroundings: LockContext) -> str:
-    """Where rustup has its toolchains; empty where that is not in a home folder of the user's."""
-    folder = surroundings.environ.get("RUSTUP_HOME") or str(surroundings.home / ".rustup")
-    return folder if Path(folder).is_dir() else ""

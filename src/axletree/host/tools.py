@@ -18,7 +18,7 @@ import msgspec
 
 from axletree.core.errors import HostError, Problem
 from axletree.host.files import read_json, replace_file
-from axletree.host.run import finish
+from axletree.host.run import finish, output_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -76,6 +76,7 @@ def find_tools(
         HostError: some are missing; all of them are named.
     """
     paths = {name: shutil.which(name, path=environ.get("PATH", os.defpath)) for name in dict.fromkeys(names)}
+    paths |= _behind_rustup(paths, environ)
     missing = [name for name, path in paths.items() if path is None]
     if missing and not only_plan:
         raise HostError(
@@ -89,6 +90,22 @@ def find_tools(
         )
     found = _tools({name: path for name, path in paths.items() if path is not None}, environ=environ, cache=cache)
     return found | {name: Tool(name=name, path="", fingerprint={}) for name in missing}
+
+
+def _behind_rustup(paths: Mapping[str, str | None], environ: Mapping[str, str]) -> dict[str, str]:
+    """The programs of a toolchain that rustup's links stand for.
+
+    Which one a link starts depends on the user's home, which stages do not have, and changes while the link does not.
+    """
+    found: dict[str, str] = {}
+    for name, path in paths.items():
+        rustup = Path(path).resolve() if path is not None else None
+        if rustup is None or rustup.name != "rustup" or name == "rustup":
+            continue
+        said = output_of([rustup, "which", name], environ={**environ, "PATH": os.defpath}, seconds=_TIMEOUT).strip()
+        if os.access(said, os.X_OK):
+            found[name] = said
+    return found
 
 
 def how_to_install(name: str) -> str:

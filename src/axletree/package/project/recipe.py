@@ -47,8 +47,6 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     """GPU -> the backend that owns it: ``cpu``, ``cuda``, ``rocm``."""
     programs: frozenset[str] = frozenset()
     """Programs that this host has."""
-    rustup: str = ""
-    """Folder of rustup's toolchains, where this host's Rust is rustup's."""
     portable: str = ""
     """Machine to compile for with Zig and an old glibc, such as ``x86_64``; empty for the host's compilers."""
 
@@ -189,7 +187,7 @@ def _stage(writer: Writer, project: Project, choices: Choices, axes: tuple[str, 
     worlds = [branch.world for branch in choices.branches]
     only = worlds[0] if len(worlds) == 1 else ""
     _tools(writer, [*common_tools(project, choices), *_tools_of(project, only)])
-    _env(writer, [*_variables(project, choices), *_switches(project, choices, only)])
+    _env(writer, [*_variables(project), *_switches(project, choices, only)])
     if choices.torches and project.gpu.plain_setuptools is not None:
         writer.key("parallel", "setuptools", f"the project disables Ninja: {project.gpu.plain_setuptools.place}")
 
@@ -236,7 +234,7 @@ def _tools_of(project: Project, world: str) -> list[tuple[str, str]]:
     return [(_COMPILERS[world], cuda.place)] if world in _COMPILERS and cuda is not None else []
 
 
-def _variables(project: Project, choices: Choices) -> Iterator[tuple[str, str, str]]:
+def _variables(project: Project) -> Iterator[tuple[str, str, str]]:
     """Variables of the build, their values, and why."""
     version = project.version
     if version.variable and not project.is_sdist:
@@ -244,12 +242,6 @@ def _variables(project: Project, choices: Choices) -> Iterator[tuple[str, str, s
     if project.system_pybind11 is not None:
         why = f"otherwise the host's pybind11 is found before the required one ({project.system_pybind11.place})"
         yield "PKG_CONFIG_LIBDIR", "/none", why
-    if choices.rustup and any(each.value == "cargo" for each in project.tools):
-        yield (
-            "RUSTUP_HOME",
-            choices.rustup,
-            "Rust on this host comes from rustup, but stages have their own home folder",
-        )
 
 
 def _switches(project: Project, choices: Choices, world: str) -> list[tuple[str, str, str]]:

@@ -1,0 +1,173 @@
+"""Download stages: commands with a network, whose result the recipe pins by the digest of its files."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from support.elfs import need
+from support.faulty import make_project
+from support.index_server import serve
+from support.repositories import Origin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from support.faulty import Ended, Project
+    from support.index_server import Server
+
+RECIPE = """\
+name = "small"
+version = "1.0"
+source = { path = "src" }
+
+[stages.crates]
+action = "download"
+commands = [
+  "mkdir -p $AXLETREE_OUT/a/.git $AXLETREE_OUT/b/__pycache__; date +%N > $AXLETREE_OUT/a/.git/index",
+  "date +%N > $AXLETREE_OUT/b/__pycache__/x; python3 -c '$GET' > $AXLETREE_OUT/a/file",
+]
+env = { GET = "GET" }
+
+[stages.lib]
+action = "run"
+source = false
+inputs = ["crates"]
+commands = ["find $AXLETREE_IN_CRATES -type f -printf '%P\\\\n' > $AXLETREE_OUT/found"]
+"""
+GET = "import urllib.request as r; print(r.urlopen('ADDRESS/file').read().decode())"
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with serve() as server:
+        server.files["/file"] = b"content"
+        yield server
+
+
+@pytest.fixture
+def project(tmp_path: Path, server: Server) -> Project:
+    need("python3")
+    recipe = RECIPE.replace("'$GET'", '\\"$GET\\"').replace('"GET"', f'"{GET.replace("ADDRESS", server.address)}"')
+    return make_project(tmp_path / "project", recipe).having(NO_PROXY="127.0.0.1")
+
+
+def message(ended: Ended, stage: str = "crates") -> str:
+    assert ended.code != 0
+    return str(ended.finished(stage)["message"])
+
+
+def pin(project: Project, ended: Ended) -> str:
+    """Set the digest that the stage printed."""
+    found = re.search(r'sha256 = "([0-9a-f]{64})"', message(ended))
+    assert found is not None
+    project.edit('action = "download"\n', f'action = "download"\nsha256 = "{found[1]}"\n')
+    return found[1]
+
+
+def test_a_stage_without_a_digest_prints_it_with_its_place_and_then_it_is_stable(project: Project) -> None:
+    first = project.build("--json")
+    assert "nothing pins what the stage downloads" in message(first)
+    assert "then set stages.crates.sha256 in small.toml, line 5" in message(first)
+    assert first.statuses()["lib"] == "blocked"
+    digest = pin(project, first)
+    shutil.rmtree(project.store)
+    second = project.build("--json")
+    assert (second.code, second.finished("crates")["tree"]) == (0, digest), second.out
+    log = (project.store / "logs").glob("*.log")
+    said = "".join(path.read_text() for path in log)
+    assert "left out, because it is different in each download: a/.git" in said
+    assert "different in each download: b/__pycache__" in said
+
+
+def test_another_result_is_refused_and_the_files_that_differ_are_listed(project: Project, server: Server) -> None:
+    digest = pin(project, project.build("--json"))
+    server.files["/file"] = b"other"
+    project.edit("a/file", "a/file; touch $AXLETREE_OUT/more")
+    said = message(project.build("--json"))
+    assert f"expected sha256 {digest}" in said
+    assert "changed: a/file" in said
+    assert "new: more" in said
+    assert "correct stages.crates.sha256 in small.toml, line 7" in said
+    shutil.rmtree(project.store)
+    assert "it is not known which ones differ" in message(project.build("--json"))
+
+
+def test_offline_takes_what_is_pinned_and_nothing_else(project: Project) -> None:
+    assert "--offline is set" in message(project.build("--json", "--offline"))
+    pin(project, project.build("--json"))
+    ended = project.build("--json", "--offline")
+    assert (ended.code, ended.statuses()["crates"]) == (0, "done"), ended.out
+
+
+def test_other_stages_have_no_network(project: Project) -> None:
+    project.edit('action = "download"\n', 'action = "run"\n')
+    ended = project.build("--json")
+    if ended.finished("crates")["lacks"]:
+        pytest.skip("this host does not take the network away")
+    assert ended.finished("crates")["status"] == "failed"
+    (log,) = (path for path in (project.store / "logs").glob("*.log") if "urlopen" in path.read_text())
+    assert "Connection refused" in log.read_text()
+
+
+CARGO = """\
+name = "small"
+version = "1.0"
+source = { path = "src" }
+
+[stages.crates]
+action = "download"
+tools = ["cargo", "rustc"]
+commands = ["cargo vendor --locked $AXLETREE_OUT/vendor"]
+
+[stages.lib]
+action = "run"
+inputs = ["crates"]
+tools = ["cargo", "rustc"]
+commands = ['''
+mkdir .cargo
+cat > .cargo/config.toml <<END
+[source."LEAF"]
+git = "LEAF"
+replace-with = "vendored"
+[source.vendored]
+directory = "$AXLETREE_IN_CRATES/vendor"
+END
+cargo build --offline --locked --release --target-dir $TMPDIR/target
+cp $TMPDIR/target/release/small $AXLETREE_OUT/
+$AXLETREE_OUT/small
+''']
+"""
+
+
+def test_cargo_builds_offline_with_crates_that_were_vendored(tmp_path: Path) -> None:
+    need("cargo", "rustc", "git")
+    leaf = Origin(tmp_path / "leaf")
+    manifest = '[package]\nname = "leaf"\nversion = "0.1.0"\nedition = "2021"\n'
+    commit = leaf.commit(**{"Cargo.toml": manifest, "src/lib.rs": "pub fn answer() -> i32 { 42 }\n"})
+    files = {
+        "src/Cargo.toml": manifest.replace("leaf", "small") + f'[dependencies]\nleaf = {{ git = "{leaf.url}" }}\n',
+        "src/src/main.rs": 'fn main() { println!("the answer is {}", leaf::answer()); }\n',
+        "src/Cargo.lock": (
+            'version = 4\n\n[[package]]\nname = "leaf"\nversion = "0.1.0"\n'
+            f'source = "git+{leaf.url}#{commit}"\n\n'
+            '[[package]]\nname = "small"\nversion = "0.1.0"\ndependencies = [\n "leaf",\n]\n'
+        ),
+    }
+    project = make_project(tmp_path / "project", CARGO.replace("LEAF", leaf.url), files=files)
+    home = os.environ.get("RUSTUP_HOME", str(Path.home() / ".rustup"))
+    project = project.having(RUSTUP_HOME=home)  # a test has a home of its own
+    pin(project, project.build("--json"))
+    assert project.build("--json").code == 0
+    shutil.rmtree(tmp_path / "leaf")
+    project.edit("the answer", "The answer", file="src/src/main.rs")
+    ended = project.build("--json", "--offline")
+    assert ended.code == 0, ended.out
+    said = "".join(path.read_text() for path in (project.store / "logs").glob("*.log"))
+    assert "The answer is 42" in said
