@@ -12,12 +12,13 @@ from axletree.check.diagnosis.decode import PLACE
 from axletree.check.diagnosis.enrich import enrich
 from axletree.check.diagnosis.excerpt import MOST_SHOWN, begin, excerpt, following
 from axletree.check.diagnosis.generic import GENERIC_KINDS
-from axletree.check.diagnosis.in_stage import address_in, cpu_variant, fix_in_stage, is_local, no_network, stage_words
+from axletree.check.diagnosis.in_stage import cpu_variant, fix_in_stage, stage_words
 from axletree.check.diagnosis.kind import Kind
 from axletree.check.diagnosis.likely import MOST, TELLING, is_loud, likely_lines, most_telling
 from axletree.check.diagnosis.linear import expression
 from axletree.check.diagnosis.log import read_blocks
 from axletree.check.diagnosis.near import Around
+from axletree.check.diagnosis.no_network import OFFLINE, is_local, no_network, wanted_by
 from axletree.check.diagnosis.outcome import FAILING, SUCCEEDING, LogOutcome, Statement, decide, is_forgiven, is_noise
 from axletree.check.diagnosis.rank import Candidate, is_after, rank
 from axletree.check.diagnosis.scan import LogMatch, Scanner
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from axletree.check.diagnosis.log import LogBlock
+    from axletree.check.diagnosis.no_network import Wanted
     from axletree.core.setting import StageSetting
     from axletree.package.libraries.providers import Provider
 
@@ -163,9 +165,9 @@ class Engine:
         findings = [self._diagnosed(candidate, name) for candidate in chosen]
         if setting is not None:
             asked = [text for each in seen.candidates if each.kind.needs_network for _, text in each.excerpt]
-            address = address_in(asked)
+            wanted = wanted_by([*asked, *(text for _, text in seen.tail)])
             findings = [
-                _in_stage(found, candidate, setting, address) for found, candidate in zip(findings, chosen, strict=True)
+                _in_stage(found, candidate, setting, wanted) for found, candidate in zip(findings, chosen, strict=True)
             ]
         if not any(candidate.kind.severity == "error" for candidate in chosen):
             findings[:0] = _unknown(seen, outcome, name)
@@ -188,12 +190,12 @@ class Engine:
         )
 
 
-def _in_stage(found: Diagnosed, candidate: Candidate, setting: StageSetting, address: str) -> Diagnosed:
+def _in_stage(found: Diagnosed, candidate: Candidate, setting: StageSetting, wanted: Wanted) -> Diagnosed:
     """A finding as a stage's report has it: what to do are lines of the recipe."""
     kind = candidate.kind
     if kind.needs_network and not setting.network and not is_local(line.text for line in found.lines):
-        title, cause, fix = no_network(setting, address)
-        return msgspec.structs.replace(found, message=title, cause=cause, fix=fix)
+        title, cause, fix = no_network(setting, wanted)
+        return msgspec.structs.replace(found, rule=OFFLINE, message=title, cause=cause, fix=fix)
     if kind.needs_toolkit and setting.gpu == "cpu":
         cause, fix = cpu_variant(setting)
         return msgspec.structs.replace(found, cause=cause, fix=fix)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from axletree.check.diagnosis.bringers import module_distribution
 from axletree.check.diagnosis.commands import take_apart
-from axletree.check.diagnosis.linear import expression
 from axletree.core.secrets import looks_secret
 
 if TYPE_CHECKING:
@@ -64,8 +63,6 @@ _OURS = frozenset(
 _JOBS = frozenset(("MAX_JOBS", "CMAKE_BUILD_PARALLEL_LEVEL"))
 """Variables in which Axletree tells a stage its number of jobs."""
 _CMAKE_ARGS = "CMAKE_ARGS"
-_HERE = expression(r"\blocalhost\b|\b127\.0\.0\.1\b|::1\b")
-_ADDRESS = expression(r"(?P<url>(?:https?|git|ssh|ftp)://[^\s'\"<>),;\]]+|git@[\w.-]+:[^\s'\"<>),;\]]+)")
 
 
 def stage_words(setting: StageSetting, groups: Mapping[str, str]) -> dict[str, str]:
@@ -111,8 +108,8 @@ def _translated(prose: list[str], commands: list[str], *, setting: StageSetting)
         return prose
     pieces = take_apart(commands)
     lines = [
-        *_fetched(setting, submodules=pieces.submodules),
-        *_required(pieces.requires, setting),
+        *fetched(setting, submodules=pieces.submodules),
+        *required(pieces.requires, setting),
         *(f"$ {command}" for command in pieces.runs),
         *_declared(pieces.tools, setting),
         *_set(pieces, setting),
@@ -121,14 +118,16 @@ def _translated(prose: list[str], commands: list[str], *, setting: StageSetting)
     return [*prose, *lines] if lines else [line for line in prose if not line.endswith(":")]
 
 
-def _fetched(setting: StageSetting, *, submodules: bool) -> Iterator[str]:
+def fetched(setting: StageSetting, *, submodules: bool) -> Iterator[str]:
+    """How a recipe gets the submodules of its source."""
     if submodules:
         yield f"Include the source's submodules. If [source] has `git`, set this in {setting.recipe}:"
         yield "    source.submodules = true"
         yield "If it has `path`, run `git submodule update --init --recursive` in that folder."
 
 
-def _required(requires: tuple[str, ...], setting: StageSetting) -> Iterator[str]:
+def required(requires: tuple[str, ...], setting: StageSetting) -> Iterator[str]:
+    """How a stage gets distributions."""
     if not requires:
         return
     names = ", ".join(json.dumps(name) for name in requires)
@@ -209,43 +208,6 @@ def _unset(names: Iterable[str], setting: StageSetting) -> Iterator[str]:
             f"Remove {', '.join(names)} from {keys} in {setting.recipe}; a stage gets no other variables from your "
             f"shell."
         )
-
-
-def is_local(lines: Iterable[str]) -> bool:
-    """Whether some lines of a log speak of a server on the machine itself, which a stage may have."""
-    return any(_HERE.search(line) for line in lines)
-
-
-def address_in(lines: Iterable[str]) -> str:
-    """The first address in some lines of a log; empty where there is none."""
-    found = (_ADDRESS.search(line) for line in lines)
-    return next((match.groups["url"].rstrip(".:") for match in found if match is not None), "")
-
-
-def no_network(setting: StageSetting, address: str) -> tuple[str, str, str]:
-    """Title, cause and fix where something is downloaded in a stage that is cut off."""
-    what = "test" if setting.is_test else "build"
-    wanted = f" The {what} tried to access {address}." if address else ""
-    cause = (
-        "Axletree runs every stage without a network, so that the result depends only on the recipe and its locks; "
-        f"no setting on this machine changes that.{wanted}"
-    )
-    if setting.is_test:
-        fix = (
-            f"Keep the file next to the recipe and list it in {setting.place(f'{setting.table}.files')}, "
-            "or leave out the test that downloads it."
-        )
-    else:
-        switch = f"{setting.table or 'stages.NAME'}.{'options' if setting.action == 'compile' else 'env'}"
-        folder = "$ export CMAKE_ARGS=-DFETCHCONTENT_SOURCE_DIR_NAME=/path/in/source"
-        fix = (
-            "Build with the system's copy of the library if the project can: install its development package and set "
-            f"the project's switch (such as USE_SYSTEM_NAME) in {setting.place(switch)}.\n"
-            "Or make the files part of the source: with `submodules = true` in [source] if they are a git submodule, "
-            "with a copy in the folder of a `path` source, or with a patch. Then set the project's option for that "
-            f"folder; for CMake's FetchContent:\n{fix_in_stage(folder, setting)}"
-        )
-    return f"The {what} downloads something, but stages have no network", cause, fix
 
 
 def cpu_variant(setting: StageSetting) -> tuple[str, str]:
