@@ -17,8 +17,8 @@ from packaging.markers import default_environment
 from axletree.core.records import Grant, Interpreter, LocalFacts
 from axletree.core.trees import Entry, make_tree
 from axletree.core.values import Digest, canonical_json, digest_of
-from axletree.execute.backend import _missing
 from axletree.execute.context import Context
+from axletree.execute.lacking import lacking_requirements
 from axletree.execute.process import Log
 from axletree.execute.stage_venvs import DESCRIPTION, LOCK, ensure_environment
 from axletree.execute.variables import child_environment
@@ -263,7 +263,7 @@ def test_requirements_hold_for_the_environments_python(store: Store, interpreter
 def test_what_a_build_requires_is_asked_of_the_environments_python(tmp_path: Path) -> None:
     python = program(tmp_path / "venv" / "bin" / "python", """echo '{"python_version": "3.99", "sys_platform": "x"}'""")
     assert python
-    assert _missing(
+    assert lacking_requirements(
         {'demo; python_version >= "3.99"', 'other; python_version < "3.99"', "third"}, tmp_path / "venv"
     ) == [
         'demo; python_version >= "3.99"',

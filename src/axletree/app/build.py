@@ -17,6 +17,7 @@ from axletree.app.collisions import refuse_collisions
 from axletree.app.forewarnings import plan_findings
 from axletree.app.installing import install_commands, wanted
 from axletree.app.ledger import Keeper, skipped
+from axletree.app.local_facts import local_facts
 from axletree.app.lock_changes import LockedFile
 from axletree.app.planning import PlanRequest, Prepared
 from axletree.app.publish import PublishedFile, check_writable, publish
@@ -248,9 +249,7 @@ def run_plan(
         surroundings=prepared.surroundings,
         budget=budget,
         last=prepared.last,
-        local={
-            stage.id: planning.local_facts(prepared, stage, ccache=ccache) for stage in prepared.plan.stages.values()
-        },
+        local={stage.id: local_facts(prepared, stage, ccache=ccache) for stage in prepared.plan.stages.values()},
         keep_going=keep_going,
     )
     executor: Executor = LocalExecutor(store, environ, settings)

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from axletree.app.imports import check_imports, load_imports
 from axletree.app.recipes import lacking_problems, load_recipe, load_whole
 from axletree.core.errors import AxletreeError, Problem
 from axletree.recipe.axes import expand
 from axletree.recipe.defaults import comments_of
+from axletree.recipe.target import resolve
 from axletree.recipe.writing import toml_document
 
 if TYPE_CHECKING:
@@ -49,6 +51,8 @@ def check_recipe(name_or_path: str, sets: Sequence[str] = (), *, expand_it: bool
     """Read a recipe, changed by ``sets``, and count what it describes, or give all of it; trouble is in the result."""
     try:
         loaded = load_whole(name_or_path, sets) if expand_it else load_recipe(name_or_path, sets)
+        if loaded.recipe.recipes and not loaded.lacking:
+            check_imports(load_imports(loaded), [resolve(loaded.recipe, each) for each in expand(loaded.recipe)])
     except AxletreeError as error:
         return CheckedRecipe(asked=name_or_path, problems=error.problems)
     recipe = loaded.recipe

@@ -51,7 +51,7 @@ def folder_of(name: str) -> str:
 
 def find_stage(prepared: Prepared, name: str | None) -> PlannedStage:
     """The stage that is built in the tree: the one that is named, else the only build, else the only compile stage."""
-    stages = prepared.plan.stages.values()
+    stages = [stage for stage in prepared.plan.stages.values() if not stage.recipe]
     possible = {stage.step.name: stage for stage in stages if stage.action in {"build", "compile"}}
     file = str(prepared.loaded.path)
     if name is not None:

@@ -14,6 +14,7 @@ from axletree.app import planning
 from axletree.app.build import find_ccache, run_plan
 from axletree.app.dev_part import find_stage, folder_of, part_of, python_of
 from axletree.app.image_inputs import refuse_images
+from axletree.app.local_facts import local_facts
 from axletree.app.recipes import files_of, load_whole
 from axletree.buildsystem.editable import settings_of, way_of
 from axletree.buildsystem.era import TELLING_FILES, detect_era
@@ -283,7 +284,7 @@ def _state(
 ) -> DevState:
     stage, resolved = part.stage, prepared.resolved[part.stage.id]
     ingredients = msgspec.structs.replace(resolved.ingredients, parameters=msgspec.to_builtins(part.parameters))
-    local = planning.local_facts(prepared, stage, ccache=find_ccache())
+    local = local_facts(prepared, stage, ccache=find_ccache())
     source = wanted.tree / part.parameters.directory
     texts = _texts(source)
     era = detect_era(texts)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree import registry
+from axletree.app.recipes import problem_at
 from axletree.app.sources import lock_command, naming
 from axletree.core.errors import HostError, IntegrityError, Problem, RecipeError
 from axletree.core.values import Digest
@@ -64,6 +65,10 @@ def install(
         HostError: an interpreter or a file is missing.
         StageError: the installer fails.
     """
+    if environment.packages:
+        message = "the environment has packages of other recipes, which `axletree env` does not build"
+        hint = "use it in a stage or a test, or define another environment without packages"
+        raise RecipeError(problem_at(loaded, ("environments", environment.name, "packages"), message, hint=hint))
     if environment.provider == "system":
         return ()
     if environment.provider == "conda":

@@ -85,7 +85,7 @@ def _baselines(
 
 
 def _chosen(prepared: Prepared, stages: frozenset[StageId]) -> list[PlannedStage]:
-    return [stage for stage in prepared.plan.stages.values() if stage.id in stages]
+    return [stage for stage in prepared.plan.stages.values() if stage.id in stages and not stage.recipe]
 
 
 def _wheels(prepared: Prepared, target: Target, stage: TargetStage) -> dict[str, LockedWheel]:

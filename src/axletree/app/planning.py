@@ -2,47 +2,37 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from axletree import registry
-from axletree.app.carried import carried_files
-from axletree.app.conda_inputs import client_versions, conda_inputs
+from axletree.app.conda_inputs import client_versions
 from axletree.app.epoch import source_date_epoch
-from axletree.app.host_libraries import host_libraries
-from axletree.app.image_inputs import ImageInputs, image_inputs, image_name, portable_interpreters
+from axletree.app.image_inputs import ImageInputs, image_inputs
+from axletree.app.imports import load_imports, plan_imports, refuse_doubles
 from axletree.app.lacking import lacking_parts, unlocked_stages
+from axletree.app.plan_inputs import find_pythons, plan_inputs, refuse_secrets
+from axletree.app.planned_recipes import PlannedRecipe
 from axletree.app.recipes import LoadedRecipe, load_whole, problem_at, with_source
 from axletree.app.releases import release_version
-from axletree.app.setting import setting_of
-from axletree.app.sources import extra_inputs, lock_command, locked_environments, naming, source_inputs
+from axletree.app.sources import lock_command, naming
 from axletree.app.stage_reasons import own_reasons, reasons, source_changes
-from axletree.app.stated import expected, stated
-from axletree.binary.zip.deflate import COMPRESSOR
 from axletree.check.rules.plan import Part
-from axletree.core.errors import HostError, Problem, RecipeError
+from axletree.core.errors import Problem, RecipeError
 from axletree.core.events import Download, StagePlanned
-from axletree.core.records import Interpreter, LocalFacts, StageRecord
-from axletree.core.secrets import looks_secret
+from axletree.core.records import Interpreter, StageRecord
 from axletree.core.values import Digest, StageId
 from axletree.host import machine
-from axletree.host.interpreters import look_for_interpreters, stand_in
-from axletree.host.shipped_data import shipped_digest
 from axletree.host.tools import Tool, find_toolchain, find_tools
-from axletree.package.libraries.build_paths import interpreter_folders
-from axletree.package.libraries.policy import PLATFORM_POLICIES
-from axletree.package.libraries.providers import LIBRARY_PROVIDERS
-from axletree.package.wheel.info import GENERATOR
 from axletree.plan.actions.environment import EnvironmentParameters
 from axletree.plan.actions.fetch import FetchParameters, FileSource
 from axletree.plan.actions.spec import ActionSpec
 from axletree.plan.graph import Plan, PlannedStage, build_plan
+from axletree.plan.imports import NO_IMPORTS, PlanImports
 from axletree.plan.inputs import PlanInputs
 from axletree.plan.keys import TOOLKIT_PROGRAMS, Resolved, Surroundings, resolve_plan
-from axletree.plan.relocation import graft_key
 from axletree.recipe.axes import expand, select, variant_id
 from axletree.recipe.defaults import DERIVED
 from axletree.recipe.part import parts_of
@@ -83,12 +73,16 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """Whether packages there with the same names and other content are replaced."""
     no_share: tuple[str, ...] = ()
     """Axes across which nothing is shared."""
+    imported: dict[str, PlannedRecipe] = {}
+    """Recipes that the recipe imports, by name, with what of them is planned."""
+    imports: PlanImports = NO_IMPORTS
+    """What the plan takes of them."""
     images: ImageInputs = ImageInputs()
     """What is known of the images of its stages."""
     changes: tuple[str, ...] = ()
     """Options that make it another build than the recipe's own, as words of a command line."""
-    source_changes: tuple[list[Any], list[Any]] | None = None
-    """What differs in a source folder, last time and now: the digest of a folder tells people nothing."""
+    source_changes: dict[StageId, tuple[list[Any], list[Any]]] = {}
+    """What differs in source folders, last time and now: the digest of a folder tells people nothing."""
 
 
 class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,6 +100,8 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Axes across which nothing is shared."""
     source: Path | None = None
     """Folder that is built instead of the recipe's source."""
+    import_sources: dict[str, Path] = {}
+    """Name of an imported recipe -> folder that is built instead of its source."""
     sets: tuple[str, ...] = ()
     """Changes of the recipe for this call, ``KEY=VALUE`` each."""
     formats: tuple[str, ...] = ()
@@ -144,30 +140,28 @@ def prepare(request: PlanRequest, store: Store, *, environ: Mapping[str, str], o
     loaded = load_whole(request.recipe, request.sets)
     if request.source is not None:
         loaded = with_source(loaded, request.source)
+    imports = load_imports(loaded, request.import_sources)
     recipe = unshared(loaded.recipe, request.no_share)
     _refuse_nothing(loaded)
     variants = select(expand(recipe), request.patterns, request.skip)
     version = release_version(recipe, request.release) if request.release else None
     targets = tuple(resolve(recipe, variant, version=version) for variant in variants)
     targets = parts_of(recipe, targets, formats=request.formats, packages=request.packages)
-    _refuse_secrets(targets, loaded)
-    interpreters = _interpreters(loaded, targets, store, environ, only_plan=only_plan)
+    refuse_secrets(targets, loaded)
+    pythons = find_pythons(loaded, targets, store, environ, only_plan=only_plan)
+    imported = plan_imports(imports, targets, store, request.out, environ=environ, only_plan=only_plan)
     relock = lock_command(loaded, [*_options("-v", request.patterns), *_options("--skip", request.skip)])
     with naming(loaded, relock):
         clients = client_versions(targets, only_plan=only_plan)
-        images = image_inputs(loaded, targets, interpreters, environ=environ, gpus=request.gpus)
-        inputs = _inputs(loaded, targets, store, interpreters, clients, images, request.out, only_plan=only_plan)
-        plan = build_plan(targets, inputs, label=lambda values: variant_id(values, recipe.axes))
+        images = image_inputs(loaded, targets, pythons, environ=environ, gpus=request.gpus)
+        inputs = plan_inputs(loaded, targets, store, pythons, clients, images, request.out, only_plan=only_plan)
+        refuse_doubles(loaded, targets, inputs)
+        plan = build_plan(targets, inputs, label=lambda values: variant_id(values, recipe.axes), imports=imported.plan)
     specs = {action: registry.action_spec(action) for action in {stage.action for stage in plan.stages.values()}}
     wanted = [tool for stage in plan.stages.values() if stage.step.image is None for tool in stage.step.tools]
     tools = find_tools(wanted, environ=environ, cache=store.cache / "tools.json", only_plan=only_plan)
-    compiling = any(spec.compiles for spec in specs.values())
-    toolchain = find_toolchain(cache=store.cache / "tools.json") if compiling else {}
-    toolkit = not TOOLKIT_PROGRAMS.isdisjoint(wanted)
-    toolkits = find_toolchain(sorted(TOOLKIT_PROGRAMS), cache=store.cache / "tools.json") if toolkit else {}
-    surroundings = _surroundings(plan, tools, toolchain, toolkits, images, environ)
+    surroundings = _surroundings(plan, specs, tools, images, environ, cache=store.cache / "tools.json")
     last = {stage: record for stage in plan.stages if (record := store.last_record(stage, plan.recipe)) is not None}
-    unread = {stage for stage in plan.stages.keys() - last if store.last_path(stage, plan.recipe).exists()}
     return Prepared(
         loaded=loaded,
         targets=targets,
@@ -176,13 +170,15 @@ def prepare(request: PlanRequest, store: Store, *, environ: Mapping[str, str], o
         surroundings=surroundings,
         resolved=resolve_plan(plan, specs.__getitem__, surroundings, store.get_record),
         last=last,
-        unread=frozenset(unread),
-        interpreters=interpreters,
-        lacking=lacking_parts(plan, interpreters, clients, tools),
+        unread=frozenset(each for each in plan.stages.keys() - last if store.last_path(each, plan.recipe).exists()),
+        interpreters=imported.interpreters | pythons,
+        lacking=lacking_parts(plan, imported.interpreters | pythons, clients, tools),
         unlocked=unlocked_stages(plan),
         relock=relock,
         tools=tools,
         inputs=inputs,
+        imported=imported.recipes,
+        imports=imported.plan,
         images=images,
         out=request.out,
         replace=request.replace,
@@ -250,41 +246,6 @@ def downloads(prepared: Prepared, store: Store) -> tuple[Download, ...]:
     return tuple(sorted(found.values(), key=lambda item: (-(item.size or 0), item.filename)))
 
 
-def local_facts(prepared: Prepared, stage: PlannedStage, *, ccache: str | None) -> LocalFacts:
-    """What a stage's action needs to know of this machine; none of it can change a result."""
-    step = stage.step
-    continued = None if step.continues is None else _maker(prepared.plan, stage.needs[f"in:{step.continues}"])
-    backend = registry.backend_of(step.axes.get("gpu", ""))
-    targets = [target for target in prepared.targets if target.variant in stage.variants]
-    return LocalFacts(
-        interpreters=prepared.interpreters if step.image is None else portable_interpreters(prepared),
-        tools={tool: prepared.tools[tool].path for tool in step.tools if step.image is None},
-        image=image_name(prepared, stage),
-        refused=prepared.images.refused if step.image is not None else None,
-        gpus=prepared.images.gpus and step.image is not None and prepared.specs[stage.action].host,
-        here=prepared.images.here and step.image is not None,
-        unproved=prepared.images.unproved.get(image_name(prepared, stage) or "", ()),
-        ccache=ccache if prepared.specs[stage.action].compiles and step.image is None else None,
-        workspace=_workspace(prepared, stage) if step.workspace else None,
-        continues=None if continued is None else _workspace(prepared, continued),
-        extra_indexes=() if backend is None else (backend.torch_index(step.axes["gpu"]),),
-        stated=stated(prepared.loaded, targets[0], stage),
-        expected=expected(prepared.loaded, targets[0], stage),
-        setting=setting_of(prepared.loaded, targets, stage, lock=prepared.relock),
-    )
-
-
-def _workspace(prepared: Prepared, stage: PlannedStage) -> str:
-    """Name of the folder that a stage keeps: the same recipe file finds it again, whatever changed in it."""
-    return f"{prepared.loaded.path.absolute()} {stage.id}"
-
-
-def _maker(plan: Plan, needed: StageId) -> PlannedStage:
-    """The stage that made a tree; where that is an installed wheel, the one that built it."""
-    stage = plan.stages[needed]
-    return plan.stages[stage.needs["wheel"]] if stage.action == "install" else stage
-
-
 def _planned(prepared: Prepared, stage: PlannedStage) -> StagePlanned:
     resolved = prepared.resolved[stage.id]
     last = prepared.last.get(stage.id)
@@ -299,56 +260,24 @@ def _planned(prepared: Prepared, stage: PlannedStage) -> StagePlanned:
     )
 
 
-def _refuse_secrets(targets: Iterable[Target], loaded: LoadedRecipe) -> None:
-    """A passed variable's value lies in records and reports, so it must not be a secret."""
-    hint = (
-        "the store keeps the values of variables passed to builds; fetch anything that needs a secret before the build"
-    )
-    problems = {
-        (stage.name, number): problem_at(
-            loaded, ("stages", stage.name, "pass-env", number), f"{name} looks like a secret", hint=hint
-        )
-        for target in targets
-        for stage in target.stages
-        for number, name in enumerate(stage.pass_env)
-        if looks_secret(name)
-    }
-    if problems:
-        raise RecipeError(*problems.values())
-
-
-def _interpreters(
-    loaded: LoadedRecipe, targets: Sequence[Target], store: Store, environ: Mapping[str, str], *, only_plan: bool
-) -> dict[str, Interpreter]:
-    """The Pythons of all environments; one that is missing is told with the recipe that asks for it."""
-    environments = [each for target in targets for each in target.environments if each.provider == "venv"]
-    versions = dict.fromkeys(environment.python for environment in environments)
-    found, error = look_for_interpreters(versions, environ=environ, cache=store.cache / "interpreters.json")
-    if error is None:
-        return found
-    if only_plan:
-        return {version: found.get(version) or stand_in(version) for version in versions}
-    further = "; or build only other variants with -v or --skip" if len(targets) > 1 else ""
-    raise HostError(
-        *(
-            msgspec.structs.replace(problem, file=str(loaded.path), hint=f"{problem.hint}{further}")
-            for problem in error.problems
-        )
-    )
-
-
 def _options(option: str, values: Iterable[str]) -> list[str]:
     return [word for value in values for word in (option, value)]
 
 
 def _surroundings(
     plan: Plan,
+    specs: Mapping[str, ActionSpec],
     tools: Mapping[str, Tool],
-    toolchain: Mapping[str, Tool],
-    toolkits: Mapping[str, Tool],
     images: ImageInputs,
     environ: Mapping[str, str],
+    *,
+    cache: Path,
 ) -> Surroundings:
+    """What keys take from outside; ``tools`` are those that stages declare, ``cache`` remembers what they are."""
+    compiling = any(spec.compiles for spec in specs.values())
+    toolchain = find_toolchain(cache=cache) if compiling else {}
+    toolkit = not TOOLKIT_PROGRAMS.isdisjoint(tools)
+    toolkits = find_toolchain(sorted(TOOLKIT_PROGRAMS), cache=cache) if toolkit else {}
     passed = {name for stage in plan.stages.values() for name in stage.step.pass_env}
     return Surroundings(
         tools={name: tool.fingerprint for name, tool in tools.items()},
@@ -359,41 +288,4 @@ def _surroundings(
         environ={name: environ[name] for name in sorted(passed) if name in environ},
         host=machine.test_facts(),
         epoch=source_date_epoch(environ),
-    )
-
-
-def _inputs(
-    loaded: LoadedRecipe,
-    targets: Sequence[Target],
-    store: Store,
-    interpreters: Mapping[str, Interpreter],
-    clients: dict[str, str],
-    images: ImageInputs,
-    out: Path,
-    *,
-    only_plan: bool,
-) -> PlanInputs:
-    paths = {patch.file for target in targets for patch in target.source.patches}
-    paths |= {path for target in targets for test in target.tests for path in test.files}
-    stages = [stage for target in targets for stage in target.stages]
-    relocations = {graft_key(stage.relocate): stage.relocate for stage in stages if stage.relocate is not None}
-    source = source_inputs(loaded, targets, store, out, only_plan=only_plan)
-    return PlanInputs(
-        source=source,
-        extras=extra_inputs(loaded, targets, store, only_plan=only_plan),
-        images=images.in_keys,
-        environments=locked_environments(loaded, targets, interpreters, only_plan=only_plan),
-        interpreters={
-            version: interpreter_folders([interpreter.path, os.path.realpath(interpreter.path)])
-            for version, interpreter in interpreters.items()
-        },
-        files=carried_files(loaded, sorted(paths), store),
-        compressor=COMPRESSOR,
-        generator=GENERATOR,
-        driver_libraries=registry.driver_libraries(),
-        policy=shipped_digest(PLATFORM_POLICIES),
-        providers=shipped_digest(LIBRARY_PROVIDERS),
-        **host_libraries(targets, relocations),
-        clients=clients,
-        **conda_inputs(targets),
     )

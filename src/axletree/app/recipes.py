@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -210,23 +211,37 @@ def _document(path: Path, above: tuple[Path, ...] = ()) -> Document:
     base = base_of(own)
     if base is None:
         return own
-    place = path.parent / base if is_file(base) else _shipped().get(base)
     chain = (*above, path)
-    for fault in _wrong_base(base, place, chain):
+    for fault in _wrong_base(base, chain):
         raise RecipeError(*problems_of(own, [fault]))
-    assert place is not None  # noqa: S101 (else it is wrong)
+    place = path.parent / base if is_file(base) else _shipped()[base]
     folder = Path(base).parent.as_posix() if is_file(base) else SHIPPED
     return extend(_document(place, chain), own, folder="" if folder == "." else folder)
 
 
-def _wrong_base(base: str, place: Path | None, chain: tuple[Path, ...]) -> Iterator[Fault]:
-    if place is None:
-        hint = faults.suggestion(base, _shipped(), "shipped recipes")
-        if (chain[-1].parent / f"{base}.toml").is_file():
-            hint = f"to extend the file in this folder, write {base}.toml"
-        yield Fault(path=("extends",), message=f"no recipe named {base!r} ships with Axletree", hint=hint)
-    elif not place.is_file():
-        yield Fault(path=("extends",), message=f"recipe file {place} does not exist", hint=_nearest_file(place))
+def named_recipe(name: str, folder: Path) -> tuple[Path | None, tuple[str, str | None] | None]:
+    """The file of a recipe that another names: one that ships, or a path relative to ``folder``.
+
+    Returns:
+        The file, which exists, or why there is none, with a hint.
+    """
+    if not is_file(name):
+        place = _shipped().get(name)
+        if place is not None:
+            return place, None
+        hint = faults.suggestion(name, _shipped(), "shipped recipes")
+        if (folder / f"{name}.toml").is_file():
+            hint = f"for the file in this folder, write {name}.toml"
+        return None, (f"no recipe named {name!r} ships with Axletree", hint)
+    place = Path(os.path.normpath(_file(folder, name)))
+    return place, None if place.is_file() else (f"recipe file {place} does not exist", _nearest_file(place))
+
+
+def _wrong_base(base: str, chain: tuple[Path, ...]) -> Iterator[Fault]:
+    place, missing = named_recipe(base, chain[-1].parent)
+    if place is None or missing is not None:
+        message, hint = missing or ("", None)
+        yield Fault(path=("extends",), message=message, hint=hint)
     elif place.resolve() in (each.resolve() for each in chain):
         circle = " -> ".join(map(str, (*chain, place)))
         yield Fault(path=("extends",), message=f"the recipe extends itself: {circle}")

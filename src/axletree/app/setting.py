@@ -57,7 +57,17 @@ def setting_of(loaded: LoadedRecipe, targets: Sequence[Target], stage: PlannedSt
         action=stage.action,
         gpu=gpus.pop() if len(gpus) == 1 else "",
         lock=lock,
+        imported=_place(loaded, table) if stage.recipe else "",
         unsaid=listed,
         lines={key: place.line for key, place in places.items() if place.line is not None},
         files={key: place.file for key, place in places.items() if place.file != str(loaded.path)},
     )
+
+
+def _place(loaded: LoadedRecipe, table: Path) -> str:
+    """Where a table of a recipe is, in words; the recipe's file for steps that no table describes."""
+    if not table:
+        return str(loaded.path)
+    place = place_of(loaded.document, table)
+    line = f", line {place.line}" if place.line is not None else ""
+    return f"{'.'.join(map(str, table))} in {place.file}{line}"

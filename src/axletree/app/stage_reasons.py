@@ -8,7 +8,7 @@ import msgspec
 
 from axletree.check.rules.plan import NOT_INSTALLED, NOT_LOCKED
 from axletree.core.errors import AxletreeError
-from axletree.core.values import Digest, StageId, canonical_json
+from axletree.core.values import Digest, canonical_json
 from axletree.plan.actions.fetch import FetchParameters, FolderSource
 from axletree.plan.explain import why
 
@@ -17,11 +17,10 @@ if TYPE_CHECKING:
 
     from axletree.app.planning import Prepared
     from axletree.core.records import Ingredients, StageRecord
+    from axletree.core.values import StageId
+    from axletree.plan.actions.spec import Parameters
     from axletree.plan.graph import Plan
     from axletree.store.store import Store
-
-FETCH = StageId("fetch")
-"""The stage that brings the source."""
 
 
 def reasons(prepared: Prepared, stage: StageId) -> tuple[str, ...]:
@@ -64,8 +63,8 @@ def _against(prepared: Prepared, stage: StageId, last: StageRecord, *, present: 
         for name, value in resolved.ingredients.inputs.items()
     }
     then = _plain(last.ingredients)
-    if prepared.source_changes is not None and stage == FETCH:
-        files = zip((then, now), prepared.source_changes, strict=True)
+    if stage in prepared.source_changes:
+        files = zip((then, now), prepared.source_changes[stage], strict=True)
         then, now = ({**part, "parameters": {"kind": "path", "files": changed}} for part, changed in files)
     return why(now, then, present=present)
 
@@ -76,11 +75,20 @@ def _plain(ingredients: Ingredients) -> dict[str, Any]:
     return plain
 
 
-def source_changes(plan: Plan, last: Mapping[StageId, StageRecord], store: Store) -> tuple[list[Any], list[Any]] | None:
-    """Files of a source folder that are new, gone or other than last time; ``None`` where nobody can tell."""
-    now = plan.stages[FETCH].step.parameters
-    then = _as_fetched(last[FETCH]) if FETCH in last else None
-    match now, then:
+def source_changes(
+    plan: Plan, last: Mapping[StageId, StageRecord], store: Store
+) -> dict[StageId, tuple[list[Any], list[Any]]]:
+    """Stages that bring a source folder -> files that are new, gone or other than last time, where that is known."""
+    found = {
+        stage.id: _source_changes(stage.step.parameters, last[stage.id], store)
+        for stage in plan.stages.values()
+        if stage.action == "fetch" and stage.id in last
+    }
+    return {stage: changed for stage, changed in found.items() if changed is not None}
+
+
+def _source_changes(now: Parameters, last: StageRecord, store: Store) -> tuple[list[Any], list[Any]] | None:
+    match now, _as_fetched(last):
         case FetchParameters(source=FolderSource(tree=after)), FetchParameters(source=FolderSource(tree=before)):
             return None if before == after else _file_changes(before, after, store)
         case _:

@@ -29,6 +29,8 @@ from axletree.cli.recipe_options import (
     part_words,
     set_option,
     skip_option,
+    source_option,
+    split_sources,
     variant_option,
 )
 from axletree.cli.reporting import ReportCommand, Reported, wants_json
@@ -75,7 +77,7 @@ _CANCELLED = 130
     metavar="AXIS",
     help="Build a separate copy of each stage for every value of this axis, instead of sharing it. Repeatable.",
 )
-@click.option("--source", type=click.Path(path_type=Path), help="Build this folder instead of the recipe's source.")
+@source_option
 @click.option(
     "--release",
     metavar="RELEASE",
@@ -125,7 +127,7 @@ def command(
     formats: tuple[str, ...],
     packages: tuple[str, ...],
     no_share: tuple[str, ...],
-    source: Path | None,
+    sources: tuple[str, ...],
     release: str | None,
     keep_going: bool,
     remaining: bool,
@@ -140,6 +142,7 @@ def command(
     index_url: str | None,
 ) -> Reported:
     """Build a recipe's variants; exit with 0 on success, 130 if cancelled, or 1, 2 or 3 for the worst failure."""
+    source, import_sources = split_sources(sources)
     request = PlanRequest(
         recipe=recipe,
         out=out or OUT,
@@ -150,6 +153,7 @@ def command(
         skip=skip,
         no_share=no_share,
         source=source,
+        import_sources=import_sources,
         release=release,
         replace=replace,
     )
@@ -255,6 +259,7 @@ def _again(
     """
     options = {**options, "--source": request.source, "--release": request.release}
     pairs = [(option, str(value)) for option, value in options.items() if value is not None]
+    pairs += [("--source", f"{name}={folder}") for name, folder in request.import_sources.items()]
     pairs += [("--find-links", place) for place in find_links]
     given = [word for option, value in pairs if redact(value) == value for word in (option, value)]
     return build_command(

@@ -16,8 +16,15 @@ from axletree.app.triton import triton_uses
 from axletree.app.version_note import version_note
 from axletree.cli.notes import say_aside
 from axletree.cli.opening import open_store, settings
-from axletree.cli.options import PATH
-from axletree.cli.recipe_options import gpu_option, part_options, set_option, skip_option, variant_option
+from axletree.cli.recipe_options import (
+    gpu_option,
+    part_options,
+    set_option,
+    skip_option,
+    source_option,
+    split_sources,
+    variant_option,
+)
 from axletree.cli.reporting import ReportCommand, Reported, terminal_width
 from axletree.report.plan import PlanReport, plan_report
 from axletree.view.plain import download_lines, warning_lines
@@ -40,7 +47,7 @@ if TYPE_CHECKING:
     metavar="AXIS",
     help="Build a separate copy of each stage for every value of this axis, instead of sharing it. Repeatable.",
 )
-@click.option("--source", type=PATH, help="Build this folder instead of the recipe's source.")
+@source_option
 @click.option(
     "--release",
     metavar="RELEASE",
@@ -59,7 +66,7 @@ def command(
     formats: tuple[str, ...],
     packages: tuple[str, ...],
     no_share: tuple[str, ...],
-    source: Path | None,
+    sources: tuple[str, ...],
     release: str | None,
     explain: bool,
 ) -> Reported:
@@ -67,6 +74,7 @@ def command(
     given = settings()
     store = open_store(given)
     patterns = patterns if gpu is None else patterns_for_gpu(recipe, gpu, patterns, skip, sets)
+    source, import_sources = split_sources(sources)
     request = planning.PlanRequest(
         recipe=recipe,
         sets=sets,
@@ -77,6 +85,7 @@ def command(
         skip=skip,
         no_share=no_share,
         source=source,
+        import_sources=import_sources,
         release=release,
         gpus=given.gpus_in_images,
     )

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from axletree.core.errors import UsageError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+_NAMED = re.compile(r"([a-z0-9][a-z0-9._-]*)=(.+)")
+"""``NAME=DIR``. A folder whose own name looks like that is written with ``./`` in front."""
 
 set_option = click.option(
     "--set",
@@ -42,6 +49,35 @@ index_url_option = click.option(
     metavar="URL",
     help="Use this package index instead of the one that pip and uv are configured to use.",
 )
+
+
+source_option = click.option(
+    "--source",
+    "sources",
+    multiple=True,
+    type=click.Path(),
+    metavar="[NAME=]DIR",
+    help="Build this folder instead of the recipe's source, or of that of the imported recipe NAME. Repeatable.",
+)
+
+
+def split_sources(sources: Iterable[str]) -> tuple[Path | None, dict[str, Path]]:
+    """Folders of ``--source``: that of the recipe itself, and those of imported recipes by name.
+
+    Raises:
+        UsageError: two folders are for one recipe.
+    """
+    found: dict[str, Path] = {}
+    for text in sources:
+        match = _NAMED.fullmatch(text)
+        name, folder = match.groups() if match else ("", text)
+        if name in found:
+            whose = f"of recipe {name}" if name else "of the recipe"
+            raise UsageError(
+                f"--source replaces the source {whose} twice: {found[name]} and {folder}", hint="specify it once"
+            )
+        found[name] = Path(folder)
+    return found.pop("", None), found
 
 
 def set_words(sets: Iterable[str]) -> list[str]:

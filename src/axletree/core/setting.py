@@ -35,6 +35,8 @@ class StageSetting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Key of a list that only the defaults have -> its values: a list in the recipe replaces them."""
     lock: str = ""
     """The command that locks the recipe as it was built: with the same changes, for the same variants."""
+    imported: str = ""
+    """Where the table of an imported recipe's stage is, ``stages.lib in FILE, line N``; empty for the recipe's own."""
     network: bool = True
     """Whether it may use the network."""
 

@@ -9,18 +9,15 @@ from __future__ import annotations
 import shutil
 import warnings
 from contextlib import contextmanager
-from importlib.metadata import Distribution, MetadataPathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from build import BuildBackendException, BuildException, ProjectBuilder
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
 from axletree.core.errors import Problem, StageError
 from axletree.core.setting import LOCK
+from axletree.execute.lacking import lacking_requirements
 from axletree.execute.process import run_program
-from axletree.host.venvs import marker_environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -141,8 +138,8 @@ def check_requirements(
         StageError: it lacks something.
     """
     # What the backend asks for by itself can be known only with the backend there.
-    missing = _missing(builder.build_system_requires, venv)
-    missing = missing or _missing(builder.get_requires_for_build(kind, config), venv)
+    missing = lacking_requirements(builder.build_system_requires, venv)
+    missing = missing or lacking_requirements(builder.get_requires_for_build(kind, config), venv)
     if missing:
         raise StageError(
             *(
@@ -153,22 +150,3 @@ def check_requirements(
                 for requirement in missing
             )
         )
-
-
-def _missing(requirements: set[str], venv: Path) -> list[str]:
-    folders = [str(folder) for folder in venv.glob("lib/python*/site-packages")]
-    found: dict[str, Distribution] = {
-        canonicalize_name(dist.metadata["Name"]): dist
-        for dist in MetadataPathFinder.find_distributions(MetadataPathFinder.Context(path=folders))
-    }
-    missing: list[str] = []
-    wanted = {text: Requirement(text) for text in sorted(requirements)}
-    marked = any(requirement.marker is not None for requirement in wanted.values())
-    markers = {**marker_environment(venv), "extra": ""} if marked else {}
-    for text, requirement in wanted.items():
-        if requirement.marker is not None and not requirement.marker.evaluate(markers):
-            continue
-        dist = found.get(canonicalize_name(requirement.name))
-        if dist is None or not requirement.specifier.contains(dist.version, prereleases=True):
-            missing.append(text)
-    return missing

@@ -330,6 +330,9 @@ def _failure(
     known = said.findings if isinstance(error, StageError) else ()  # of what is no program's fault the error says all
     corrupt = isinstance(error, CorruptBlob)
     message = redact(str(error) if isinstance(error, AxletreeError) else f"{type(error).__name__}: {error}")
+    if request.local.setting is not None and request.local.setting.imported:
+        words, newline, rest = message.partition("\n")
+        message = f"{words} ({request.local.setting.imported}){newline}{rest}"
     return StageFinished(
         time=time.time(),
         stage=request.stage,

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import LockError, Problem
@@ -15,17 +16,20 @@ from axletree.plan.actions.install import InstallParameters
 from axletree.plan.actions.patch import PatchFile, PatchParameters
 from axletree.plan.actions.place import PlaceParameters
 from axletree.plan.images import image_of
+from axletree.plan.imports import input_name, tree_of, wheel_needs
 from axletree.plan.packaging import packaging_steps
 from axletree.plan.relocation import relocation_step
 from axletree.plan.step import Step
 from axletree.recipe.locks import REMAKE, without_urls
 from axletree.recipe.overlay import written_path
+from axletree.recipe.part import used_environments
 from axletree.recipe.target import TargetResources
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from axletree.plan.actions.fetch import PinnedSource
+    from axletree.plan.imports import ImportedPart
     from axletree.plan.inputs import LockedEnvironment, PlanInputs
     from axletree.recipe.target import Target, TargetEnvironment, TargetStage
 
@@ -34,28 +38,39 @@ _UNPACKED = 5
 """Room that an environment takes, as a multiple of its wheels: they, their content, and a link or copy of it."""
 
 
-def steps_of(target: Target, inputs: PlanInputs) -> Iterator[Step]:
+def steps_of(
+    target: Target, inputs: PlanInputs, links: Mapping[str, ImportedPart] = MappingProxyType({})
+) -> Iterator[Step]:
     """The steps of a target, each after what it needs.
+
+    Args:
+        target: the recipe at a variant.
+        inputs: what was read beforehand.
+        links: name in the recipe's table ``recipes`` -> the imported recipe at this variant.
 
     Raises:
         LockError: an environment has no lock.
     """
     yield from _source_steps(target, inputs)
-    used = _used_environments(target)
-    environments = {environment.name: environment for environment in target.environments if environment.name in used}
-    _require_locks(environments.values(), inputs)
-    for environment in environments.values():
-        yield _environment_step(environment, inputs.environments[environment.lock])
+    require_locks(target, inputs)
+    used = used_environments(target)
+    for environment in target.environments:
+        if environment.name in used:
+            yield _environment_step(environment, inputs.environments[environment.lock], links)
     source = "patch" if target.source.patches else _placed_by(target)
     built = {stage.name for stage in target.stages if stage.action == "build"}
+
+    def trees(name: str) -> str:
+        return tree_of(name, built, links)
+
     for stage in in_order(target.stages):
         if stage.relocate is not None:
-            yield relocation_step(stage, stage.relocate, inputs, _tree_inputs(stage, built))
+            yield relocation_step(stage, stage.relocate, inputs, _tree_inputs(stage, trees))
             continue
-        yield _stage_step(stage, inputs, source=source, built=built)
+        yield _stage_step(stage, inputs, source=source, trees=trees)
         if stage.action == "build":
             yield _install_step(stage)
-    yield from packaging_steps(target, inputs, trees=lambda stage: _tree_of(stage, built))
+    yield from packaging_steps(target, inputs, trees=trees)
 
 
 def in_order(stages: tuple[TargetStage, ...]) -> tuple[TargetStage, ...]:
@@ -65,7 +80,8 @@ def in_order(stages: tuple[TargetStage, ...]) -> tuple[TargetStage, ...]:
 
     def visit(stage: TargetStage) -> None:
         for name in needed_stages(stage):
-            visit(by_name[name])
+            if name in by_name:  # else it is of an imported recipe
+                visit(by_name[name])
         ordered.setdefault(stage.name, stage)
 
     for stage in stages:
@@ -78,13 +94,14 @@ def needed_stages(stage: TargetStage) -> tuple[str, ...]:
     return (*stage.inputs, *([stage.source_from] if stage.source_from is not None else []))
 
 
-def _used_environments(target: Target) -> set[str]:
-    named = {stage.environment for stage in target.stages} | {test.environment for test in target.tests}
-    return {name for name in named if name is not None}
+def require_locks(target: Target, inputs: PlanInputs) -> None:
+    """Refuse a target with an environment that is used and has no lock.
 
-
-def _require_locks(environments: Iterable[TargetEnvironment], inputs: PlanInputs) -> None:
-    missing = [environment for environment in environments if environment.lock not in inputs.environments]
+    Raises:
+        LockError: there is one.
+    """
+    used = used_environments(target)
+    missing = [each for each in target.environments if each.name in used and each.lock not in inputs.environments]
     if missing:
         raise LockError(
             *(
@@ -152,7 +169,9 @@ def _is_plain(source: PinnedSource) -> bool:
     return isinstance(source, FileSource) and source.plain
 
 
-def _environment_step(environment: TargetEnvironment, locked: LockedEnvironment) -> Step:
+def _environment_step(
+    environment: TargetEnvironment, locked: LockedEnvironment, links: Mapping[str, ImportedPart]
+) -> Step:
     return Step(
         name=f"environment:{environment.name}",
         action="environment",
@@ -163,25 +182,21 @@ def _environment_step(environment: TargetEnvironment, locked: LockedEnvironment)
             platform=locked.lock.platform,
             wheels=without_urls(locked.lock.wheels),
         ),
+        needs={name: step for each in environment.packages for name, step in wheel_needs(each, links).items()},
         resources=TargetResources(disk=_UNPACKED * locked.lock.size or None),
     )
 
 
-def _tree_inputs(stage: TargetStage, built: set[str]) -> dict[str, str]:
-    return {f"in:{name}": _tree_of(name, built) for name in stage.inputs}
+def _tree_inputs(stage: TargetStage, trees: Callable[[str], str]) -> dict[str, str]:
+    return {f"in:{input_name(name)}": trees(name) for name in stage.inputs}
 
 
-def _tree_of(stage: str, built: set[str]) -> str:
-    """The step that makes a stage's tree: that of a PEP 517 build is its wheel, installed."""
-    return f"install:{stage}" if stage in built else stage
-
-
-def _stage_step(stage: TargetStage, inputs: PlanInputs, *, source: str, built: set[str]) -> Step:
+def _stage_step(stage: TargetStage, inputs: PlanInputs, *, source: str, trees: Callable[[str], str]) -> Step:
     spec = inputs.actions[stage.action]
     assert spec.of_stage is not None  # noqa: S101 (recipes name only actions that stages can have)
-    needs = _tree_inputs(stage, built) | {f"source:{name}": _fetch_of(name) for name in stage.sources}
+    needs = _tree_inputs(stage, trees) | {f"source:{name}": _fetch_of(name) for name in stage.sources}
     if stage.source:
-        needs["source"] = source if stage.source_from is None else _tree_of(stage.source_from, built)
+        needs["source"] = source if stage.source_from is None else trees(stage.source_from)
     if stage.environment is not None:
         needs["environment"] = f"environment:{stage.environment}"
     return Step(

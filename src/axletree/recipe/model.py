@@ -17,6 +17,7 @@ from axletree.recipe.checkouts import Checkout
 from axletree.recipe.conda import CondaTable
 from axletree.recipe.extending import Extends, Removed
 from axletree.recipe.images import Image
+from axletree.recipe.importing import Import
 from axletree.recipe.override import Override
 from axletree.recipe.presets import Preset
 from axletree.recipe.relocation import RelocateTable
@@ -29,6 +30,10 @@ class Environment(Table, frozen=True, kw_only=True):
     """A locked Python environment, with one pylock file (PEP 751) for each combination of its axis values."""
 
     requires: Annotated[tuple[str, ...], Meta(description="Requirements (PEP 508); placeholders allowed.")] = ()
+    packages: Annotated[
+        tuple[str, ...],
+        Meta(description="Packages of recipes in `recipes`, such as `torch/torch`, whose wheels are installed, too."),
+    ] = ()
     axes: Annotated[tuple[AxisName, ...], Meta(description="Axes that this environment may use.")] = ("python",)
     python: Annotated[str, Meta(description="Version of the interpreter, such as `3.11` or `3.13t`.")] = "{python}"
     provider: Annotated[
@@ -80,7 +85,7 @@ class Stage(Table, frozen=True, kw_only=True):
     inputs: Annotated[
         tuple[str, ...],
         Meta(
-            description="Stages whose trees this stage gets, as `$AXLETREE_IN_<NAME>`. Their axes must be a subset of this stage's."
+            description="Stages whose trees this stage gets, as `$AXLETREE_IN_<NAME>`. Their axes must be a subset of this stage's. `magma/compile` is stage `compile` of recipe `magma` in `recipes`."
         ),
     ] = ()
     sources: Annotated[
@@ -346,6 +351,9 @@ class Recipe(Table, frozen=True, kw_only=True):
     checkouts: Annotated[
         dict[Name, Checkout],
         Meta(description="Git repositories that `axletree source sync` checks out next to each other."),
+    ] = {}
+    recipes: Annotated[
+        dict[Name, Import], Meta(description="Other recipes whose trees and packages this one uses, by name.")
     ] = {}
     images: Annotated[dict[Name, Image], Meta(description="Root file systems by name, for `axletree image make`.")] = {}
     environments: Annotated[dict[Name, Environment], Meta(description="Python environments by name.")] = {}

@@ -143,6 +143,9 @@ def _rebase(values: dict[str, Any], folder: str) -> None:
         _rebase_key(extra, "path", folder)
     for test in _tables(values.get("tests")):
         _rebase_list(test, "files", folder)
+    for table in _tables(values.get("recipes")):
+        if isinstance(table.get("recipe"), str) and is_file(table["recipe"]):
+            _rebase_key(table, "recipe", folder)
     for environment in _tables(values.get("environments")):
         channels = environment.get("channels")
         if isinstance(channels, list):

@@ -15,6 +15,7 @@ from axletree.recipe.checks.compiling import compile_faults
 from axletree.recipe.checks.environments import environment_faults
 from axletree.recipe.checks.graph import graph_faults
 from axletree.recipe.checks.images import recipe_image_faults
+from axletree.recipe.checks.importing import import_faults
 from axletree.recipe.checks.packages import package_faults
 from axletree.recipe.checks.presets import own_preset_faults
 from axletree.recipe.checks.properties import own_property_faults
@@ -43,6 +44,7 @@ _CHECKS = (
     axis_faults,
     graph_faults,
     environment_faults,
+    import_faults,
     compile_faults,
     package_faults,
     relocation_faults,

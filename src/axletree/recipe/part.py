@@ -11,6 +11,7 @@ from packaging.utils import canonicalize_name
 from axletree.core.errors import UsageError
 from axletree.recipe.base import FORMAT_OF
 from axletree.recipe.faults import suggestion
+from axletree.recipe.importing import split_reference
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -50,6 +51,28 @@ def parts_of(
         hint = f"choose from the formats {', '.join(sorted(made))}; available packages: {', '.join(sorted(names))}"
         raise UsageError(f"no package in the selected variants matches {what}", hint=hint)
     return found
+
+
+def used_environments(target: Target) -> set[str]:
+    """Environments that a stage or a test of a target uses."""
+    named = {stage.environment for stage in target.stages} | {test.environment for test in target.tests}
+    return {name for name in named if name is not None}
+
+
+def needed_part(target: Target, *, stages: Collection[str], packages: Collection[str]) -> Target:
+    """The part of a target that makes some stages' trees and some packages' wheels; nothing of it is tested.
+
+    Other packages of the same trees stay, because what a package takes of a tree depends on them.
+    """
+    made = [package.stage for package in target.packages if package.name in packages]
+    kept = _needed(target.stages, [*stages, *made])
+    names = {stage.name for stage in kept}
+    wheels = tuple(
+        replace(package, formats=tuple(form for form in package.formats if form == "wheel"), conda=None)
+        for package in target.packages
+        if package.name in packages or package.stage in names
+    )
+    return replace(target, packages=wheels, stages=kept, tests=())
 
 
 def _part(target: Target, formats: Collection[str], names: Collection[str]) -> Target:
@@ -103,7 +126,8 @@ def _needed(stages: Sequence[TargetStage], wanted: Iterable[str | None]) -> tupl
         if name not in found:
             found.add(name)
             stage = by_name[name]
-            queue += [each for each in (*stage.inputs, stage.source_from, stage.continues) if each is not None]
+            needs = [*stage.inputs, *filter(None, (stage.source_from, stage.continues))]
+            queue += [each for each in needs if split_reference(each) is None]
     return tuple(stage for stage in stages if stage.name in found)
 
 

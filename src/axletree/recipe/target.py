@@ -15,9 +15,11 @@ from packaging.version import Version
 
 from axletree.core.units import parse_size
 from axletree.recipe.axes import axes_of_package, axes_of_test, conditions_of, has_package, matches, project, variant_id
-from axletree.recipe.conda import TargetConda, build_tokens, changed, resolve_conda
+from axletree.recipe.conda import TargetConda, build_tokens, resolve_conda
 from axletree.recipe.filling import Filler
 from axletree.recipe.images import chosen_image
+from axletree.recipe.importing import is_present
+from axletree.recipe.overriding import overridden
 from axletree.recipe.relocation import RelocateTable
 from axletree.recipe.target_source import AxisValues, TargetSource, has_source, target_source
 from axletree.recipe.waivers import Waiver
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
 
     from axletree.recipe.axes import Variant
     from axletree.recipe.model import Environment, Package, Recipe, Stage, Test
-    from axletree.recipe.override import Override
     from axletree.recipe.resources import Resources
 
 
@@ -53,6 +54,8 @@ class TargetEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     provider: Literal["venv", "conda", "system"] = "venv"
     channels: tuple[str, ...] = ()
     toolkit: str | None = None
+    packages: tuple[str, ...] = ()
+    """Packages of imported recipes, ``torch/torch``, whose wheels it holds, too."""
 
 
 class TargetStage(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +66,7 @@ class TargetStage(msgspec.Struct, frozen=True, kw_only=True):
     axes: AxisValues
     environment: str | None
     inputs: tuple[str, ...]
+    """Stages, those of imported recipes as ``magma/compile``."""
     source: bool
     sources: tuple[str, ...] = ()
     """More sources that it gets in folders of their own."""
@@ -166,7 +170,7 @@ def resolve(recipe: Recipe, variant: Variant, *, version: str | None = None) -> 
     values = variant.values
     source = target_source(recipe, values)
     recipe = recipe if version is None else replace(recipe, version=version)
-    now = _overridden(recipe, values)
+    now = overridden(recipe, values)
     stages = {name: part for name, part in now.stages.items() if matches(part.when, values)}
     packages = {name: part for name, part in now.packages.items() if has_package(recipe, part, values)}
     return Target(
@@ -198,43 +202,6 @@ def input_variable(stage: str, kind: Literal["IN", "SOURCE"] = "IN") -> str:
     return f"AXLETREE_{kind}_{re.sub(r'[^A-Z0-9]', '_', stage.upper())}"
 
 
-def _overridden(recipe: Recipe, values: AxisValues) -> Recipe:
-    """The recipe with the overrides that match."""
-    stages, environments = dict(recipe.stages), dict(recipe.environments)
-    packages = dict(recipe.packages)
-    for override in recipe.override:
-        if not matches(override.when, values):
-            continue
-        for name in override.stages:
-            stages[name] = _override_stage(stages[name], override)
-        for name in override.packages:
-            packages[name] = _override_package(packages[name], override)
-        if override.environment is not None:
-            environment = environments[override.environment]
-            requires = (*environment.requires, *override.requires)
-            environments[override.environment] = replace(environment, requires=requires)
-    return replace(recipe, stages=stages, environments=environments, packages=packages)
-
-
-def _override_stage(stage: Stage, override: Override) -> Stage:
-    return replace(
-        stage,
-        env={**stage.env, **override.env},
-        config={**stage.config, **override.config},
-        options={**stage.options, **override.options},
-        expect={**stage.expect, **override.expect},
-        commands=stage.commands if override.commands is None else override.commands,
-        tools=(*stage.tools, *override.tools),
-        pass_env=(*stage.pass_env, *override.pass_env),
-        resources=stage.resources if override.resources is None else override.resources,
-    )
-
-
-def _override_package(package: Package, override: Override) -> Package:
-    table = package.conda if override.conda is None else changed(package.conda, override.conda)
-    return replace(package, requires=(*package.requires, *override.requires), conda=table)
-
-
 def _environment(recipe: Recipe, name: str, environment: Environment, values: AxisValues) -> TargetEnvironment:
     text = Filler(recipe, values, environment.axes)
     return TargetEnvironment(
@@ -246,6 +213,7 @@ def _environment(recipe: Recipe, name: str, environment: Environment, values: Ax
         provider=environment.provider,
         channels=text.each(environment.channels),
         toolkit=None if environment.toolkit is None else text.one(environment.toolkit),
+        packages=tuple(each for each in environment.packages if is_present(recipe, each, values)),
     )
 
 
@@ -257,7 +225,7 @@ def _stage(recipe: Recipe, name: str, stage: Stage, values: AxisValues, present:
         action=stage.action,
         axes=text.axes,
         environment=stage.environment,
-        inputs=tuple(each for each in stage.inputs if each in present),
+        inputs=tuple(each for each in stage.inputs if is_present(recipe, each, values)),
         source=stage.source and stage.action != "relocate",
         sources=tuple(each for each in stage.sources if has_source(recipe, each, values)),
         source_from=stage.source_from if stage.source_from in present else None,

@@ -93,6 +93,18 @@ def add_hint(axes: Iterable[str], declared_at: Path) -> str:
     return f"add {quoted} to {dotted(declared_at)}"
 
 
+def unseen(
+    recipe: Recipe, at: Path, what: str, needed: Iterable[str], owner: Path, seen: Iterable[str]
+) -> Iterator[Fault]:
+    """A fault if ``what`` has axes that its user does not see: the user could not tell its variants apart."""
+    missing = missing_axes(needed, seen, recipe)
+    if missing:
+        axes = " and ".join(repr(axis) for axis in missing)
+        declared_at = (*owner, "axes")
+        message = f"{what} differs by axis {axes}, which {str(owner[0]).removesuffix('s')} {owner[1]!r} does not use"
+        yield Fault(path=at, message=message, hint=add_hint(missing, declared_at), needs=(declared_at,))
+
+
 def twice(items: Iterable[str], path: Path, what: str) -> Iterator[Fault]:
     """A fault for each item that was listed before."""
     seen: set[str] = set()
@@ -172,6 +184,8 @@ def _conditions(recipe: Recipe) -> Iterator[tuple[Path, Condition]]:
         yield ("patches", number, "when"), patch.when
     for name, source in recipe.sources.items():
         yield ("sources", name, "when"), source.when
+    for name, table in recipe.recipes.items():
+        yield ("recipes", name, "when"), table.when
     for name, stage in recipe.stages.items():
         yield ("stages", name, "when"), stage.when
     for name, package in recipe.packages.items():

@@ -6,8 +6,10 @@ import graphlib
 from typing import TYPE_CHECKING, Literal
 
 from axletree.recipe.axes import axes_of_package, axes_of_test, conditions_of
-from axletree.recipe.checks.axes import add_hint, missing_axes, twice
+from axletree.recipe.checks.axes import add_hint, missing_axes, twice, unseen
+from axletree.recipe.checks.importing import import_reference_faults
 from axletree.recipe.faults import Fault, suggestion
+from axletree.recipe.importing import split_reference
 from axletree.recipe.target import input_variable
 
 if TYPE_CHECKING:
@@ -69,27 +71,30 @@ def _stage_faults(recipe: Recipe, name: str, stage: Stage) -> Iterator[Fault]:
     elif stage.source and stage.action != "relocate":
         placed = [extra.when for extra in recipe.sources.values() if extra.into is not None]
         followed = dict.fromkeys(axis for when in (*(patch.when for patch in recipe.patches), *placed) for axis in when)
-        yield from _unseen(recipe, path, "its patched source", followed, path, stage.axes)
+        yield from unseen(recipe, path, "its patched source", followed, path, stage.axes)
     if stage.environment is not None:
         at = (*path, "environment")
         yield from _reference(stage.environment, "environment", recipe, at)
         environment = recipe.environments.get(stage.environment)
         if environment is not None:
             what = f"environment {stage.environment!r}"
-            yield from _unseen(recipe, at, what, environment.axes, path, stage.axes)
+            yield from unseen(recipe, at, what, environment.axes, path, stage.axes)
     yield from twice(stage.inputs, (*path, "inputs"), "stage")
     for number, needed in enumerate(stage.inputs):
         at = (*path, "inputs", number)
+        if split_reference(needed) is not None:
+            yield from import_reference_faults(recipe, needed, "stage", at, path, stage.axes)
+            continue
         yield from _reference(needed, "stage", recipe, at)
         if needed in recipe.stages:
-            yield from _unseen(recipe, at, f"stage {needed!r}", _differs_by(recipe.stages[needed]), path, stage.axes)
+            yield from unseen(recipe, at, f"stage {needed!r}", _differs_by(recipe.stages[needed]), path, stage.axes)
     yield from twice(stage.sources, (*path, "sources"), "source")
     for number, name_of_source in enumerate(stage.sources):
         at = (*path, "sources", number)
         yield from _reference(name_of_source, "source", recipe, at)
         if name_of_source in recipe.sources:
             when = recipe.sources[name_of_source].when
-            yield from _unseen(recipe, at, f"source {name_of_source!r}", when, path, stage.axes)
+            yield from unseen(recipe, at, f"source {name_of_source!r}", when, path, stage.axes)
     yield from _variable_faults(stage.inputs, "IN", (*path, "inputs"), "stages")
     yield from _variable_faults(stage.sources, "SOURCE", (*path, "sources"), "sources")
     needs: tuple[Path, ...] = ((*path, "action"),)
@@ -109,7 +114,7 @@ def _source_from_faults(recipe: Recipe, stage: Stage, maker: str, path: Path) ->
         return
     yield from _reference(maker, "stage", recipe, at)
     if maker in recipe.stages:
-        yield from _unseen(recipe, at, f"stage {maker!r}", _differs_by(recipe.stages[maker]), path, stage.axes)
+        yield from unseen(recipe, at, f"stage {maker!r}", _differs_by(recipe.stages[maker]), path, stage.axes)
 
 
 def _differs_by(stage: Stage) -> tuple[str, ...]:
@@ -144,18 +149,6 @@ def _shape_messages(stage: Stage) -> Iterator[tuple[str, str]]:
         yield "image", f"a {stage.action} stage cannot use an image"
     if stage.action == "hipify" and stage.commands:
         yield "commands", "a hipify stage runs tools/amd_build/build_amd.py from the source; it takes no commands"
-
-
-def _unseen(
-    recipe: Recipe, at: Path, what: str, needed: Iterable[str], owner: Path, seen: Iterable[str]
-) -> Iterator[Fault]:
-    """A fault if ``what`` has axes that its user does not see: the user could not tell its variants apart."""
-    missing = missing_axes(needed, seen, recipe)
-    if missing:
-        axes = " and ".join(repr(axis) for axis in missing)
-        declared_at = (*owner, "axes")
-        message = f"{what} differs by axis {axes}, which {str(owner[0]).removesuffix('s')} {owner[1]!r} does not use"
-        yield Fault(path=at, message=message, hint=add_hint(missing, declared_at), needs=(declared_at,))
 
 
 def _cycle_faults(recipe: Recipe) -> Iterator[Fault]:
@@ -204,12 +197,12 @@ def _test_faults(recipe: Recipe, name: str, test: Test) -> Iterator[Fault]:
         if package in recipe.packages:
             made = recipe.packages[package]
             axes = (*axes_of_package(recipe, made), *conditions_of(recipe, made))
-            yield from _unseen(recipe, at, f"package {package!r}", axes, path, seen)
+            yield from unseen(recipe, at, f"package {package!r}", axes, path, seen)
     at = (*path, "environment")
     yield from _reference(test.environment, "environment", recipe, at)
     environment = recipe.environments.get(test.environment)
     if environment is not None:
-        yield from _unseen(recipe, at, f"environment {test.environment!r}", environment.axes, path, seen)
+        yield from unseen(recipe, at, f"environment {test.environment!r}", environment.axes, path, seen)
     if not test.imports and not test.commands:
         yield Fault(path=path, message="the test does not test anything", hint="set imports, commands or both")
     yield from twice(test.installers, (*path, "installers"), "installer")

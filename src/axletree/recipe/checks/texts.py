@@ -66,6 +66,9 @@ def has_values(recipe: Recipe, template: Template, given: Collection[str] = ()) 
 def slots(recipe: Recipe) -> Iterator[Slot]:
     """All texts of a recipe that may hold placeholders."""
     yield from _source_slots(recipe)
+    for name, table in recipe.recipes.items():
+        for slot in _each(("recipes", name, "axes"), table.axes, tuple(recipe.axes), ("axes",)):
+            yield msgspec.structs.replace(slot, exists_at=partial(matches, table.when))
     for name, environment in recipe.environments.items():
         path: Path = ("environments", name)
         seen = seen_by(recipe, "environment", name)

@@ -11,6 +11,7 @@ from axletree.recipe.checks.packages import package_faults_at
 from axletree.recipe.checks.properties import missing_property
 from axletree.recipe.checks.texts import has_values, slots, values_at
 from axletree.recipe.faults import Fault, related
+from axletree.recipe.importing import presence
 from axletree.recipe.placeholders import fill, scan
 from axletree.recipe.properties import properties_at
 from axletree.recipe.target import lock_name
@@ -92,8 +93,8 @@ def _trees_that_lack(recipe: Recipe, variants: Sequence[Variant], known: Sequenc
         if not made:
             message = "the condition matches no variant"
             yield Fault(path=(*path, "when"), message=message, absent=tuple((axis, "*") for axis in stage.when))
-        first = recipe.stages.get(stage.inputs[0]) if stage.action == "relocate" and stage.inputs else None
-        lacking = next((each for each in made if first and not matches(first.when, each.values)), None)
+        first = presence(recipe, stage.inputs[0]) if stage.action == "relocate" and stage.inputs else {}
+        lacking = next((each for each in made if not matches(first, each.values)), None)
         if lacking is not None:
             message = f"variant {lacking.id} does not have stage {stage.inputs[0]!r}, which this stage relocates"
             hint = f"give this stage the same `when` as {stage.inputs[0]!r}"
