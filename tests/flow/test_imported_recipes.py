@@ -245,7 +245,7 @@ def test_a_lock_that_the_imported_recipe_lacks(project: Project) -> None:
     path.write_text(
         path.read_text().replace('tools = ["c++"]', 'tools = ["c++"]\nenvironment = "tools"'), encoding="utf-8"
     )
-    ended = project.build("--locked")
-    assert ended.code == 2
+    ended = project.build()
+    assert (ended.code, ended.out) == (2, "")
     assert "lower/base.toml: environment 'tools' has no lock for this variant (pylock.tools.toml)" in ended.err
     assert "run `axletree lock lower/base.toml`" in ended.err

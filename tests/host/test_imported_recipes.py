@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from axletree.app.imports import LoadedImports, check_imports, load_imports, refuse_doubles
+from axletree.app.lacking import lacking_findings
 from axletree.app.planning import PlanRequest, prepare
-from axletree.app.recipes import load_recipe
+from axletree.app.recipes import files_of, load_recipe
 from axletree.cli.recipe_options import split_sources
 from axletree.core.errors import AxletreeError, LockError, RecipeError, UsageError
 from axletree.recipe.axes import expand
 from axletree.recipe.locks import LockedWheel
 from axletree.recipe.target import resolve
 from axletree.store import Store
+from support.faulty import PYTHON, Project
 from support.targets import inputs_of, locked
 
 if TYPE_CHECKING:
@@ -158,8 +160,9 @@ def test_an_imported_recipe_whose_stages_are_not_locked_names_its_own_command(tm
         'source = { path = "src" }\naxes = { python = ["3.11"] }\n', encoding="utf-8"
     )
     top = write(tmp_path, "top", imports("low/low.toml") + 'axes = { python = "3.11" }\n')
-    with pytest.raises(LockError) as caught:
+    with pytest.raises(RecipeError) as caught:
         load(top)
+    assert not isinstance(caught.value, LockError)  # `build` would lock the other recipe, in vain
     assert f"axletree lock {tmp_path}/low/low.toml" in str(caught.value)
 
 
@@ -173,6 +176,16 @@ def test_sources_of_imported_recipes_are_named(tmp_path: Path) -> None:
         assert caught.value.problems[0].hint == hint
     with pytest.raises(UsageError, match="source folder does not exist"):
         load_imports(loaded, {"low": tmp_path / "none"})
+
+
+def test_files_of_imported_recipes_are_files_of_the_recipe(tmp_path: Path) -> None:
+    """An editable tree is planned again after one of them changed."""
+    low, mid = write(tmp_path, "low"), write(tmp_path, "mid", imports("low.toml"))
+    lock = tmp_path / "low/source.lock.toml"
+    lock.parent.mkdir()
+    lock.touch()
+    assert files_of(write(tmp_path, "top", imports("mid.toml", "none.toml"))) == (tmp_path / "top.toml", mid, low, lock)
+    assert files_of(write(tmp_path, "low", imports("mid.toml"))) == (low, lock, mid)
 
 
 def test_folders_on_the_command_line() -> None:
@@ -204,6 +217,28 @@ def test_a_distribution_that_the_lock_has_too(tmp_path: Path) -> None:
         ) as caught:
             refuse_doubles(loaded, targets, inputs)
         assert caught.value.problems[0].line == 16
+
+
+def test_a_plan_tells_of_each_recipe_what_is_not_locked(tmp_path: Path) -> None:
+    environment = '[environments.e]\naxes = []\npython = "3.11"\nrequires = ["cmake"]\n'
+    low = write(tmp_path, "low", environment)
+    low.write_text(low.read_text().replace('["make"]', '["make"]\nenvironment = "e"'), encoding="utf-8")
+    more = '[stages.more]\naction = "run"\ncommands = ["x"]\ninputs = ["low/lib"]\nenvironment = "e"\n'
+    top = write(tmp_path, "top", imports("low.toml") + environment + more)
+    (tmp_path / "src").mkdir()
+    request = PlanRequest(recipe=str(top), out=tmp_path / "dist")
+    prepared = prepare(request, Store.open(tmp_path / "store"), environ={}, only_plan=True)
+    fixes = [finding.fix for finding in lacking_findings(prepared) if finding.where == "locks"]
+    assert fixes == [f"run `axletree lock {low}`", f"run `axletree lock {top}`"]
+
+
+def test_env_does_not_build_packages_of_other_recipes(tmp_path: Path) -> None:
+    write(tmp_path, "low")
+    text = imports("low.toml") + f'[environments.e]\naxes = []\npython = "{PYTHON}"\npackages = ["low/low"]\n'
+    project = Project(tmp_path)
+    ended = project.run("env", "create", write(tmp_path, "top", text))
+    assert ended.code == 2
+    assert "top.toml:16: environments.e.packages: the environment has packages of other recipes" in ended.err
 
 
 def test_an_imported_stage_with_an_image_is_refused(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from axletree.plan.keys import resolve_plan
 from axletree.recipe.axes import variant_id
 from axletree.recipe.checks.importing import imported_faults
 from axletree.recipe.imported import ImportFault, ImportGraph, import_targets
+from axletree.recipe.part import parts_of
 from support.recipes import problems_of, recipe_of
 from support.targets import SURROUNDINGS, ids, inputs_of, plan_of, targets_at
 
@@ -373,3 +374,17 @@ def test_only_wheels_can_be_installed() -> None:
     others = {"low": recipe_of(zipped), "mid": recipe_of(MIDDLE)}
     messages = [fault.message for fault in imported_faults(recipe_of(TOP), others)]
     assert messages == ["package 'base' of recipe base is not a wheel, so it cannot be installed here"]
+
+
+def test_a_relocation_of_an_imported_tree_needs_it_at_each_of_its_variants() -> None:
+    text = TOP.replace('recipe = "base"', 'recipe = "base"\nwhen = { cuda = "13.0" }')
+    text += '[stages.moved]\naction = "relocate"\naxes = ["cuda"]\ninputs = ["low/lib"]\n[stages.moved.relocate]\n'
+    assert [
+        each.message for each in problems_of(text)
+    ] == ["variant py311-cuda12.6 does not have stage 'low/lib', which this stage relocates"]
+    assert not problems_of(text.replace("[stages.moved]", '[stages.moved]\nwhen = { cuda = "13.0" }'))
+
+
+def test_a_package_that_is_asked_for_keeps_what_it_takes_of_imported_recipes() -> None:
+    parts = parts_of(recipe_of(TOP), targets_at(TOP), formats=(), packages=("top",))
+    assert {part.stages[0].inputs for part in parts} == {("low/lib", "mid/lib")}

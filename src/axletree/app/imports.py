@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,7 +13,7 @@ from axletree.app.plan_inputs import find_pythons, plan_inputs, refuse_secrets
 from axletree.app.planned_recipes import PlannedRecipe
 from axletree.app.recipes import LoadedRecipe, load_whole, named_recipe, problem_at, with_source
 from axletree.app.sources import lock_command, naming
-from axletree.core.errors import RecipeError, UsageError
+from axletree.core.errors import LockError, RecipeError, UsageError
 from axletree.core.records import Interpreter
 from axletree.plan.imports import ImportedPart, PlanImports
 from axletree.plan.steps import require_locks
@@ -25,7 +26,7 @@ from axletree.recipe.overlay import is_file
 from axletree.recipe.part import used_environments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from axletree.plan.inputs import PlanInputs
@@ -59,9 +60,8 @@ def load_imports(loaded: LoadedRecipe, sources: Mapping[str, Path] | None = None
         sources: name of an imported recipe -> folder that is built instead of its source.
 
     Raises:
-        RecipeError: one does not exist or has faults, they import each other in a cycle, two have the same name, or
-            names and axes do not fit.
-        LockError: the stages of one follow from a lock that is missing or out of date.
+        RecipeError: one does not exist, has faults or is not locked, they import each other in a cycle, two have the
+            same name, or names and axes do not fit.
         UsageError: no imported recipe has a name in ``sources``, or its folder does not exist.
     """
     loader = _Loader()
@@ -112,7 +112,8 @@ class _Loader:
     def _read(self, chain: tuple[tuple[LoadedRecipe, str], ...], path: Path) -> str:
         loaded, alias = chain[-1]
         asked = loaded.recipe.recipes[alias].recipe
-        other = load_whole(path if is_file(asked) else asked)
+        with _locks_of_others():
+            other = load_whole(path if is_file(asked) else asked)
         name = other.recipe.name
         if name in self.recipes:
             first = self._first.get(name, "the recipe that is built")
@@ -155,6 +156,19 @@ def _where(loaded: LoadedRecipe, key: Key) -> str:
     return f"{place.file}, line {place.line}" if place.line is not None else str(place.file)
 
 
+@contextmanager
+def _locks_of_others() -> Iterator[None]:
+    """Tell of locks of an imported recipe in a way that nobody takes for those of the recipe that is built.
+
+    Raises:
+        RecipeError: a lock is missing or out of date.
+    """
+    try:
+        yield
+    except LockError as error:
+        raise RecipeError(*error.problems) from error
+
+
 def plan_imports(
     imports: LoadedImports,
     targets: Sequence[Target],
@@ -167,8 +181,8 @@ def plan_imports(
     """Find out what targets need of imported recipes, and read what planning these needs.
 
     Raises:
-        RecipeError: an imported recipe does not have what a target needs, or two recipes need it at different variants.
-        LockError: a lock is missing or out of date; its recipe is named.
+        RecipeError: an imported recipe does not have what a target needs, two recipes need it at different variants, or
+            a lock of it is missing or out of date; its recipe is named.
         HostError: an interpreter is missing.
     """
     parts = _parts(imports, targets)
@@ -185,7 +199,7 @@ def plan_imports(
         refuse_secrets(several, loaded)
         pythons = find_pythons(loaded, several, store, environ, only_plan=only_plan, only_used=True)
         interpreters |= pythons
-        with naming(loaded, recipes[name].relock):
+        with _locks_of_others(), naming(loaded, recipes[name].relock):
             used = [_only_used(target) for target in several]
             inputs[name] = plan_inputs(loaded, used, store, pythons, {}, ImageInputs(), out, only_plan=only_plan)
             for target in several:

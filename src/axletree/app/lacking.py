@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from axletree.app.conda_inputs import INSTALL_RATTLER
+from axletree.app.planned_recipes import recipe_of
 from axletree.check.engine import apply_rules
 from axletree.check.rules.plan import LOCK_RULES, PLAN_RULES, Part, Unlocked
 from axletree.host.tools import how_to_install
@@ -78,7 +79,15 @@ def lacking_findings(prepared: Prepared) -> tuple[Finding, ...]:
         for part, named in variants.items()
         for finding in apply_rules(PLAN_RULES, part)
     )
+    return (*installing, *_unlocked_findings(prepared))
+
+
+def _unlocked_findings(prepared: Prepared) -> Iterator[Finding]:
+    """What is not locked of each recipe, with the command that locks it."""
     unlocked = [stage for stage in prepared.plan.stages.values() if stage.id in prepared.unlocked]
-    sources = sum(stage.action == "fetch" for stage in unlocked)
-    facts = Unlocked(source=bool(sources), environments=len(unlocked) - sources, fix=f"run `{prepared.relock}`")
-    return (*installing, *apply_rules(LOCK_RULES, facts))
+    for recipe in dict.fromkeys(stage.recipe for stage in unlocked):
+        stages = [stage for stage in unlocked if stage.recipe == recipe]
+        sources = sum(stage.action == "fetch" for stage in stages)
+        fix = f"run `{recipe_of(prepared, stages[0]).relock}`"
+        facts = Unlocked(source=bool(sources), environments=len(stages) - sources, fix=fix)
+        yield from apply_rules(LOCK_RULES, facts)

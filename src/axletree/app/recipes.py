@@ -191,11 +191,23 @@ def _source_folder(path: Path, document: Document) -> Path | None:
 
 
 def files_of(path: Path, sets: Sequence[str] = ()) -> tuple[Path, ...]:
-    """All files that a recipe is read from: its own, those that it extends, their data, and its locks."""
-    places = lock_places(path, normal_sets(sets), named=False)
-    document = _stated(path, places, sets)
-    data = (_file(path.parent, name) for name in data_names(document.values))
-    return tuple(dict.fromkeys([path, *map(Path, document.texts), *data, *places.files()]))
+    """All files that a recipe is read from: its own, those that it extends, data, locks; and those of its imports."""
+    found: dict[Path, None] = {}
+    queue = [(path, tuple(sets), False)]
+    while queue:
+        recipe, changes, named = queue.pop(0)
+        if recipe in found:
+            continue
+        places = lock_places(recipe, normal_sets(changes), named=named)
+        document = _stated(recipe, places, changes)
+        data = (_file(recipe.parent, name) for name in data_names(document.values))
+        found |= dict.fromkeys([recipe, *map(Path, document.texts), *data, *places.files()])
+        for table in table_of(document.values, "recipes").values():
+            name = str(table.get("recipe")) if isinstance(table, dict) else ""
+            place, missing = named_recipe(name, recipe.parent)
+            if place is not None and missing is None:
+                queue.append((place, (), not is_file(name)))
+    return tuple(found)
 
 
 def _stated(path: Path, places: LockPlaces, sets: Sequence[str]) -> Document:
