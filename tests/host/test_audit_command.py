@@ -95,7 +95,9 @@ def test_a_conda_package_is_compared_with_its_lists(tmp_path: Path) -> None:
     lines = output.splitlines()
     assert lines[0] == "demo-1.0-h1234567_0.conda"
     assert lines[1].startswith("  2 files, 1 of them ELF files, ")
-    assert lines[2:] == ["  platform: a conda package for linux-64, glibc >=2.17,<3.0.a0", "  no problems found"]
+    assert lines[2] == "  platform: a conda package for linux-64, glibc >=2.17,<3.0.a0"
+    assert re.fullmatch(r"  paths compared with: known paths of \d+ packages", lines[3])
+    assert lines[4:] == ["  no problems found"]
     assert reports("--json", path.parent)[0]["file"] == path.name  # the folder that it lies in
     renamed = path.rename(path.with_name("other-1.0-h1234567_0.conda"))
     with zipfile.ZipFile(renamed) as archive:

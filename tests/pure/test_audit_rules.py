@@ -15,6 +15,7 @@ from axletree.check.rules.asked import ASKED_RULES
 from axletree.check.rules.build import BUILD_RULES
 from axletree.check.rules.compiling import COMPILING_RULES
 from axletree.check.rules.conda import CONDA_RULES
+from axletree.check.rules.conda_beside import BESIDE_RULES
 from axletree.check.rules.image import IMAGE_RULES
 from axletree.check.rules.plan import LOCK_RULES, PLAN_RULES, REPUBLISHING_RULES
 from axletree.check.rules.wheel.all import DIST_RULES
@@ -37,6 +38,7 @@ RULES: list[Rule[Any]] = [
     *ARCHIVE_RULES,
     *DIST_RULES,
     *CONDA_RULES,
+    *BESIDE_RULES,
 ]
 CASES = [pytest.param(rule, case, id=f"{rule.id}: {case.title}") for rule in RULES for case in rule.cases()]
 TAG = "cp311-cp311-manylinux_2_17_x86_64"

@@ -10,6 +10,8 @@ import pytest
 from axletree.check.conda_audit import audit_conda
 from axletree.check.rules.wheel.sample import POLICIES, PROVIDERS
 from axletree.check.tree import Distribution, audit_tree
+from axletree.package.conda.needs import LibraryOwners
+from axletree.package.conda.neighbours import Neighbours
 from axletree.package.conda.reader import CondaMember
 from axletree.package.wheel.info import WheelInfo
 from axletree.package.wheel.metadata import create_metadata
@@ -100,6 +102,9 @@ def test_tags_are_judged_only_where_there_are_some_or_something_was_promised() -
     assert ids(audited(files, glibc="2.28", rules=())) == []
 
 
+OWNERS = LibraryOwners(known=Neighbours(), providers=(), names={}, others={})
+
+
 def conda(files: dict[str, bytes], **fields: object) -> tuple[CondaFacts, TreeScan]:
     facts = scanned(demo(**fields), [text(path, data) for path, data in files.items()])
     return facts, scan_tree(files.items())
@@ -107,7 +112,7 @@ def conda(files: dict[str, bytes], **fields: object) -> tuple[CondaFacts, TreeSc
 
 def test_a_sound_conda_package() -> None:
     facts, code = conda({"lib/libdemo.so": GOOD, "etc/a": b"x"}, depends=("python >=3.11", "__glibc >=2.17,<3.0.a0"))
-    report = audit_conda(facts, code, policies=POLICIES)
+    report = audit_conda(facts, code, policies=POLICIES, owners=OWNERS)
     assert ids(report) == []
     assert report.verdict == "a conda package for linux-64, glibc >=2.17,<3.0.a0"
     assert (report.file, report.project, report.version, report.tags) == (
@@ -115,12 +120,13 @@ def test_a_sound_conda_package() -> None:
     )
     assert (report.files, report.elf_files, report.glibc, report.size) == (2, 1, "2.17", facts.size)
     assert report.needs == ()  # other packages of the prefix bring what it needs
+    assert report.compared == ("known paths of 0 packages",)
 
 
 @pytest.mark.parametrize(("glibc", "fires"), [(None, False), ("2.28", True), ("2.34", False)])
 def test_the_glibc_that_a_conda_package_may_need(glibc: str | None, fires: bool) -> None:  # noqa: FBT001
     facts, code = conda({"lib/libdemo.so": NEW})
-    report = audit_conda(facts, code, policies=POLICIES, glibc=glibc)
+    report = audit_conda(facts, code, policies=POLICIES, owners=OWNERS, glibc=glibc)
     assert ("dist/glibc-above-promise" in ids(report)) == fires
     assert report.verdict == "a conda package for linux-64"
 
@@ -131,19 +137,19 @@ def test_a_driver_that_a_conda_package_needs_without_a_use(used: bool) -> None: 
         needed=("libc.so.6", "libcuda.so.1"), needs=NEEDS, undefined=("cuInit",) if used else ("cudaMalloc",)
     )
     facts, code = conda({"lib/libdemo.so": elf})
-    report = audit_conda(facts, code, policies=POLICIES, providers=PROVIDERS)
+    report = audit_conda(facts, code, policies=POLICIES, owners=msgspec.structs.replace(OWNERS, providers=PROVIDERS))
     assert ids(report) == ([] if used else ["dist/driver-unused"])
 
 
 def test_findings_about_the_package_and_about_its_code_come_worst_first() -> None:
     facts, code = conda({"lib/libdemo.so": LOOSE})
-    nameless = audit_conda(msgspec.structs.replace(facts, index=None), code, policies=POLICIES)
+    nameless = audit_conda(msgspec.structs.replace(facts, index=None), code, policies=POLICIES, owners=OWNERS)
     assert nameless.verdict == "a conda package for an unspecified platform"
-    report = audit_conda(msgspec.structs.replace(facts, version="1.1"), code, policies=POLICIES)
+    report = audit_conda(msgspec.structs.replace(facts, version="1.1"), code, policies=POLICIES, owners=OWNERS)
     assert {"conda/name", "dist/stack-executable"} <= set(ids(report))
     members = tuple(msgspec.structs.replace(member, elf=False) for member in facts.members)
     unlisted = msgspec.structs.replace(facts, members=(*members, CondaMember(path="etc/x", kind="file", size=1)))
-    mixed = audit_conda(unlisted, scan_tree([("lib/libdemo.so", LOOSE[:100])]), policies=POLICIES)
+    mixed = audit_conda(unlisted, scan_tree([("lib/libdemo.so", LOOSE[:100])]), policies=POLICIES, owners=OWNERS)
     assert [(finding.rule, finding.severity) for finding in mixed.findings] == [
         ("dist/elf-damaged", "error"),
         ("conda/file-unlisted", "warning"),

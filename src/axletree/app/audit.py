@@ -24,9 +24,13 @@ from axletree.package.wheel.tree import scan_tree
 from axletree.registry import driver_libraries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from axletree.package.conda.reader import CondaFacts
     from axletree.package.libraries.torch_symbols import TorchExports
+
+
+_CONDA = (".conda", ".tar.bz2")
 
 
 class Promises(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +46,8 @@ class Promises(msgspec.Struct, frozen=True, kw_only=True):
     """The torch that they will meet: a wheel, an environment, a folder of packages, a Python program."""
     hashes: Literal["all", "small"] = "small"
     """Whether the hashes of large members are compared with RECORD too."""
+    neighbours: Path | None = None
+    """Conda packages that others are to be installed beside: a file, or a folder that has some in it or below."""
 
 
 class AuditedFiles(msgspec.Struct, frozen=True):
@@ -64,24 +70,28 @@ def audit_paths(
 
     Raises:
         HostError: a file can't be read.
-        IntegrityError: the metadata of a folder is damaged, or the torch that was named.
-        UsageError: there is no such policy, no torch where it was said to be, or nothing to audit in a folder.
+        IntegrityError: the metadata of a folder is damaged, or the torch or a neighbour that was named.
+        UsageError: there is no such policy, no torch or neighbours where they were said to be, or nothing to audit in a
+            folder.
     """
     promises = promises or Promises()
     torch = None if promises.torch is None else exports_of_torch(promises.torch)
+    others = () if promises.neighbours is None else _neighbours(promises.neighbours, at_work)
     for path in paths:
         archives = sorted([*path.glob("*.whl"), *path.glob("*.conda")]) if path.is_dir() else [path]
         for archive in archives:
             at_work(archive.name)
-            yield _audit_archive(archive, promises, torch)
+            yield _audit_archive(archive, promises, torch, others)
         if not archives:
             yield _audit_folder(path, promises)
 
 
-def _audit_archive(path: Path, promises: Promises, torch: TorchExports | None) -> AuditReport:
+def _audit_archive(
+    path: Path, promises: Promises, torch: TorchExports | None, others: Sequence[CondaFacts]
+) -> AuditReport:
     try:
-        if path.name.endswith((".conda", ".tar.bz2")):
-            return _audit_conda(path)
+        if path.name.endswith(_CONDA):
+            return _audit_conda(path, others)
         return audit_buffer(
             map_file(path),
             filename=path.name,
@@ -98,13 +108,28 @@ def _audit_archive(path: Path, promises: Promises, torch: TorchExports | None) -
         return refused_report(path.name, error)
 
 
-def _audit_conda(path: Path) -> AuditReport:
+def _audit_conda(path: Path, others: Sequence[CondaFacts]) -> AuditReport:
     from axletree.check.conda_audit import audit_conda  # noqa: PLC0415 (not paid for by who audits wheels)
     from axletree.host.conda_code import read_conda_code  # noqa: PLC0415
+    from axletree.host.conda_owners import library_owners  # noqa: PLC0415
 
     facts, code = read_conda_code(path)
-    policies, providers = read_shipped(PLATFORM_POLICIES), read_shipped(LIBRARY_PROVIDERS)
-    return audit_conda(facts, code, policies=policies, providers=providers)
+    return audit_conda(facts, code, policies=read_shipped(PLATFORM_POLICIES), owners=library_owners(), others=others)
+
+
+def _neighbours(place: Path, at_work: Callable[[str], None]) -> tuple[CondaFacts, ...]:
+    """The conda packages of a file or folder, and of the folders in it."""
+    from axletree.host.conda import read_conda  # noqa: PLC0415 (not paid for by who audits wheels)
+
+    files = [place] if place.is_file() else sorted(file for end in _CONDA for file in place.rglob(f"*{end}"))
+    if not files:
+        problem = Problem(file=str(place), message="the folder contains no conda packages to compare with")
+        raise UsageError(problem, hint="use a folder with .conda or .tar.bz2 files, such as a channel")
+    found: list[CondaFacts] = []
+    for file in files:
+        at_work(file.name)
+        found.append(read_conda(file))
+    return tuple(found)
 
 
 def _audit_folder(folder: Path, promises: Promises) -> AuditReport:

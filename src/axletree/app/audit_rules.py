@@ -29,9 +29,10 @@ def refuse_unknown_rules(recipe: Recipe, document: Document) -> None:
         return
     # Hundreds of rules, for the few recipes that waive one.
     from axletree.check.rules.conda import CONDA_RULES  # noqa: PLC0415
+    from axletree.check.rules.conda_beside import BESIDE_RULES  # noqa: PLC0415
     from axletree.check.rules.wheel.all import DIST_RULES  # noqa: PLC0415
 
-    known = [*(rule.id for rule in DIST_RULES), *(rule.id for rule in CONDA_RULES)]
+    known = [*(rule.id for rule in DIST_RULES), *(rule.id for rule in CONDA_RULES), *(rule.id for rule in BESIDE_RULES)]
     faults = [
         Fault(path=path, message=f"unknown audit rule {asked!r}", hint=_hint(asked, known))
         for path, asked in named

@@ -22,13 +22,15 @@ def conda_inputs(targets: Sequence[Target]) -> dict[str, Any]:
     """Fields of the plan's inputs.
 
     Raises:
-        HostError: the table of conda names can't be read.
+        HostError: a table can't be read.
     """
     packages = {package.name for target in targets for package in target.packages if package.conda is not None}
     if not packages:
         return {}
     # Not paid for by who makes wheels.
+    from axletree.host.conda_owners import owners_digest  # noqa: PLC0415
     from axletree.host.shipped_data import read_shipped, shipped_digest  # noqa: PLC0415
+    from axletree.package.conda.neighbours import CONDA_NEIGHBOURS  # noqa: PLC0415
     from axletree.package.conda.requires import CONDA_NAMES, conda_name  # noqa: PLC0415
     from axletree.package.conda.writer import COMPRESSOR  # noqa: PLC0415
 
@@ -36,6 +38,8 @@ def conda_inputs(targets: Sequence[Target]) -> dict[str, Any]:
     return {
         "conda_names": {package: conda_name(canonicalize_name(package), names) for package in sorted(packages)},
         "conda_table": shipped_digest(CONDA_NAMES),
+        "conda_neighbours": shipped_digest(CONDA_NEIGHBOURS),
+        "conda_owners": owners_digest(),
         "conda_compressor": COMPRESSOR,
         "platform": sysconfig.get_platform(),
     }

@@ -12,6 +12,7 @@ from axletree.check.rules.asked import ASKED_RULES
 from axletree.check.rules.build import BUILD_RULES
 from axletree.check.rules.compiling import COMPILING_RULES
 from axletree.check.rules.conda import CONDA_RULES
+from axletree.check.rules.conda_beside import BESIDE_RULES
 from axletree.check.rules.host.all import HOST_RULES
 from axletree.check.rules.image import IMAGE_RULES
 from axletree.check.rules.image_proof import PROOF_RULES
@@ -40,7 +41,7 @@ RULES: tuple[tuple[str, Sequence[Rule[Any]]], ...] = (
     ("What a build reports after it compiles", COMPILING_RULES),
     ("What the audit reports about archives that it rejects", ARCHIVE_RULES),
     ("What the audit reports about wheels", DIST_RULES),
-    ("What the audit reports about conda packages", CONDA_RULES),
+    ("What the audit reports about conda packages", (*CONDA_RULES, *BESIDE_RULES)),
     ("What a build reports about waivers in its recipe", WAIVER_RULES),
 )
 """Title -> rules, by what they look at."""

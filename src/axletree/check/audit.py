@@ -60,6 +60,8 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     """Whether its files comply with its platform tags, in one sentence."""
     needs: tuple[Need, ...]
     """Each needed library and its provider."""
+    compared: tuple[str, ...] = ()
+    """What the paths of a conda package were compared with; nothing is known about paths of other packages."""
     unhashed: tuple[str, ...] = ()
     """Large files whose hash was not compared with RECORD."""
     torch: TorchMatch | None = None

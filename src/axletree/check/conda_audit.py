@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING
 from axletree.check.audit import AuditReport
 from axletree.check.engine import apply_rules, worst_first
 from axletree.check.rules.conda import CONDA_RULES, observe_conda
+from axletree.check.rules.conda_beside import BESIDE_RULES, CondaBeside
 from axletree.check.rules.wheel.platform import GLIBC_PROMISE
 from axletree.check.rules.wheel.unused import DRIVER_UNUSED
 from axletree.check.tree import RULES_OF_CODE, audit_tree
+from axletree.core.units import plural
+from axletree.package.conda.beside import comparable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from axletree.package.conda.needs import LibraryOwners
     from axletree.package.conda.reader import CondaFacts
     from axletree.package.libraries.policy import Policy
-    from axletree.package.libraries.providers import Provider
     from axletree.package.wheel.tree import TreeScan
 
 
@@ -25,18 +28,18 @@ def audit_conda(
     code: TreeScan,
     *,
     policies: Sequence[Policy],
-    providers: Sequence[Provider] = (),
+    owners: LibraryOwners,
+    others: Sequence[CondaFacts] = (),
     glibc: str | None = None,
 ) -> AuditReport:
-    """The report about a conda package: whether it is what it says, and how its machine code is made.
-
-    What its libraries need is not judged: other packages of the prefix bring that, all but drivers.
+    """The report about a conda package: whether it is what it says, how its code is made, and if it fits among others.
 
     Args:
         facts: of the package.
         code: its machine code.
         policies: policies of platform tags, oldest first: who knows them can name the versions that files need.
-        providers: known owners of libraries.
+        owners: what is known of the owners of paths and libraries.
+        others: packages that it is to be installed beside.
         glibc: highest glibc version that it may need.
     """
     files = [member.path for member in facts.members]
@@ -45,10 +48,12 @@ def audit_conda(
         label=facts.filename,
         files=files,
         policies=policies,
-        providers=providers,
+        providers=owners.providers,
         glibc=glibc,
         rules=(*RULES_OF_CODE, DRIVER_UNUSED, GLIBC_PROMISE),
     )
+    elfs = {member.path: member.facts for member in code.elfs}
+    beside = CondaBeside(facts=facts, elfs=elfs, owners=owners, others=others)
     index = facts.index
     subdir = (index and index.subdir) or "an unspecified platform"
     floor = next(
@@ -67,5 +72,18 @@ def audit_conda(
         versions=tree.versions,
         verdict=f"a conda package for {subdir}" + (f", glibc {floor}" if floor else ""),
         needs=(),
-        findings=worst_first((*apply_rules(CONDA_RULES, observe_conda(facts)), *tree.findings)),
+        compared=_compared(facts, owners, others),
+        findings=worst_first(
+            (*apply_rules(CONDA_RULES, observe_conda(facts)), *apply_rules(BESIDE_RULES, beside), *tree.findings)
+        ),
+    )
+
+
+def _compared(facts: CondaFacts, owners: LibraryOwners, others: Sequence[CondaFacts]) -> tuple[str, ...]:
+    """What its paths were compared with: of all other packages nothing is known."""
+    listed = sum(bool(each.paths) for each in owners.known.neighbour)
+    given = comparable(facts, others)
+    return (
+        f"known paths of {plural(listed, 'package')}",
+        *((f"all paths of {plural(given, 'package')}",) if others else ()),
     )

@@ -48,6 +48,15 @@ if TYPE_CHECKING:
     ),
 )
 @click.option("--glibc", metavar="VERSION", help="Fail if a wheel needs a newer glibc than VERSION, such as 2.28.")
+@click.option(
+    "--neighbours",
+    type=EXISTING,
+    metavar="FILE_OR_FOLDER",
+    help=(
+        "Also compare the paths of conda packages with those of this conda package, or of all conda packages in this "
+        "folder and its subfolders, such as a channel."
+    ),
+)
 @click.option("--hashes", is_flag=True, help="Also compare the hashes of files larger than 16 MiB with RECORD.")
 def command(
     paths: tuple[Path, ...],
@@ -55,14 +64,16 @@ def command(
     torch: Path | None,
     provided_by: tuple[str, ...],
     glibc: str | None,
+    neighbours: Path | None,
     *,
     hashes: bool,
 ) -> Reported:
     """Check wheels: tags, RECORD, needed libraries, minimum platform, RPATH and GPU code.
 
     Reads each wheel once, without unpacking it. Given a folder, checks every wheel in it; if there are none, checks
-    the machine code in the folder as an unpacked tree. Conda packages are checked against their own metadata: paths,
-    hashes, links, prefixes and compiled files. The exit code is 1 if there are any findings of severity `error`.
+    the machine code in the folder as an unpacked tree. Conda packages are checked against their own metadata (paths,
+    hashes, links, prefixes and compiled files) and against the paths and libraries of other conda packages. The exit
+    code is 1 if there are any findings of severity `error`.
     """
     if glibc is not None and parse_glibc(glibc) is None:
         raise UsageError(f"--glibc: {glibc!r} is not a version", hint="write it as 2.28")
@@ -72,6 +83,7 @@ def command(
         glibc=glibc,
         torch=torch,
         hashes="all" if hashes else "small",
+        neighbours=neighbours,
     )
     reports: list[AuditReport] = []
     for report in audit_paths(paths, promises, at_work=at_work):

@@ -61,5 +61,9 @@ class PlanInputs(msgspec.Struct, frozen=True, kw_only=True):
     """Package of the recipe -> what conda calls the distribution."""
     conda_table: Digest | None = None
     """Digest of the table of conda names: part of what dependencies are."""
+    conda_neighbours: Digest | None = None
+    """Digest of the table of neighbours: dependencies on compilers' runtimes follow from it."""
+    conda_owners: Digest | None = None
+    """Digest of all that is known of the owners of paths and libraries, for audits of conda packages."""
     conda_compressor: str = ""
     """Name and version of the compressor of conda packages."""

@@ -175,6 +175,7 @@ def _conda_steps(package: TargetPackage, target: Target, inputs: PlanInputs, nee
             ),
             pins=conda_pins(package, target, inputs.conda_names),
             names=inputs.conda_table,
+            neighbours=inputs.conda_neighbours,
             platform=inputs.platform,
             python=_python(package, target, inputs),
             compressor=inputs.conda_compressor,
@@ -193,7 +194,7 @@ def _conda_steps(package: TargetPackage, target: Target, inputs: PlanInputs, nee
             glibc=package.glibc,
             policy=inputs.policy,
             waive=_waived(package, conda=True),
-            providers=inputs.providers,
+            owners=inputs.conda_owners,
         ),
         needs={"package": f"pack-conda:{package.name}"},
     )

@@ -38,6 +38,8 @@ def render_audit(report: AuditReport, style: Style) -> Iterator[str]:
     if report.torch is not None:
         torch = report.torch
         yield f"  torch {torch.version}: uses {torch.symbols} of its symbols, {len(torch.missing)} missing"
+    if report.compared:
+        yield f"  paths compared with: {', '.join(report.compared)}"
     yield from _needs(report.needs, style)
     if report.unhashed:
         large, names = plural(len(report.unhashed), "large file"), printable(", ".join(report.unhashed[:3]))

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from axletree.check.conda_audit import audit_conda
 from axletree.execute.auditing import judged
 from axletree.host.conda_code import read_conda_code
+from axletree.host.conda_owners import library_owners
 from axletree.host.shipped_data import read_shipped
 from axletree.package.libraries.policy import PLATFORM_POLICIES
-from axletree.package.libraries.providers import LIBRARY_PROVIDERS
 
 if TYPE_CHECKING:
     from axletree.execute.context import ActionContext, Outcome
@@ -31,7 +31,7 @@ def run(context: ActionContext[CondaAuditParameters]) -> Outcome:
         facts,
         code,
         policies=read_shipped(PLATFORM_POLICIES),
-        providers=read_shipped(LIBRARY_PROVIDERS),
+        owners=library_owners(),
         glibc=context.parameters.glibc,
     )
     return judged(context, report)

@@ -33,6 +33,8 @@ class CondaIssue(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     """Path in the package, or the field that is meant; empty where the package as a whole is."""
     detail: str
+    same: bool = False
+    """Of a clobber: whether all packages have the same content there."""
 
 
 def check_conda(facts: CondaFacts) -> tuple[CondaIssue, ...]:
@@ -58,29 +60,42 @@ def clobbers(packages: Sequence[CondaFacts]) -> tuple[CondaIssue, ...]:
     A path that is a file in one and a folder in another is among them. Files of ``noarch: python`` packages are
     compared with those that lie in the site-packages of any Python.
     """
-    owners: dict[str, list[str]] = defaultdict(list)
+    owners: dict[str, dict[str, str]] = defaultdict(dict)
     folders: dict[str, str] = {}
     for facts in packages:
+        contents = {member.path: member.sha256 for member in facts.members}
         for member in facts.members:
             if member.kind == "folder":
                 continue
             place = _place(member.path)
-            owners[place].append(facts.filename)
+            owners[place].setdefault(facts.filename, _content(member, contents))
             parent = place.rpartition("/")[0]
             while parent and parent not in folders:
                 folders[parent] = facts.filename
                 parent = parent.rpartition("/")[0]
     found: list[CondaIssue] = []
-    for path, names in sorted(owners.items()):
-        others = sorted(set(names[1:])) if len(names) > 1 else [folders[path]] if path in folders else []
+    for path, holders in sorted(owners.items()):
+        first, *others = holders
         if others:
-            detail = (
-                "another package contains the same file: "
-                if len(names) > 1
-                else "the path is a folder in another package: "
-            ) + ", ".join(others)
-            found.append(CondaIssue(kind="clobber", package=names[0], path=path, detail=detail))
+            same = len(set(holders.values())) == 1
+            detail = f"another package contains {'the same file' if same else 'a different file with this path'}: "
+            issue = CondaIssue(kind="clobber", package=first, path=path, detail=detail, same=same)
+        elif path in folders:
+            others = [folders[path]]
+            issue = CondaIssue(
+                kind="clobber", package=first, path=path, detail="the path is a folder in another package: "
+            )
+        else:
+            continue
+        found.append(msgspec.structs.replace(issue, detail=issue.detail + ", ".join(sorted(others))))
     return tuple(found)
+
+
+def _content(member: CondaMember, contents: Mapping[str, str]) -> str:
+    """What stands for the content of a path."""
+    if member.kind == "link":
+        return f"-> {member.target}"
+    return contents.get(member.target, "") if member.kind == "hardlink" else member.sha256
 
 
 def check_siblings(packages: Sequence[CondaFacts], *, exact: bool = True) -> tuple[CondaIssue, ...]:

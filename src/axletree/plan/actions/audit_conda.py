@@ -8,10 +8,10 @@ from axletree.plan.actions.spec import ActionSpec
 
 
 class CondaAuditParameters(AuditParameters, frozen=True, kw_only=True):
-    """What the rules are told."""
+    """What the package is held to."""
 
-    providers: Digest | None
-    """Digest of the lists of library providers, which say what GPU drivers bring."""
+    owners: Digest | None = None
+    """Digest of what is known of the owners of paths and libraries."""
 
 
 SPEC = ActionSpec(module="axletree.execute.actions.audit_conda", revision=2, parameters=CondaAuditParameters)

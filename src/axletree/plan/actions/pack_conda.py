@@ -20,6 +20,8 @@ class CondaParameters(WheelParameters, frozen=True, kw_only=True):
     """Sibling -> what a dependency on it becomes."""
     names: Digest | None
     """Digest of the table of conda names."""
+    neighbours: Digest | None = None
+    """Digest of the table of neighbours."""
     platform: str
     """Platform of the build machine, ``linux-x86_64``: for what has no machine code."""
     python: dict[str, str] | None = None
@@ -35,5 +37,5 @@ class PackedConda(PackedFacts, frozen=True, kw_only=True):
 
 
 SPEC = ActionSpec(
-    module="axletree.execute.actions.pack_conda", revision=3, parameters=CondaParameters, facts=PackedConda, dated=True
+    module="axletree.execute.actions.pack_conda", revision=4, parameters=CondaParameters, facts=PackedConda, dated=True
 )
