@@ -6,24 +6,31 @@ The packages are for environments of this machine alone.
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 from packaging.utils import canonicalize_name
 
+from axletree.binary.elf.facts import read_elf
+from axletree.host.archive import map_file
 from axletree.host.conda import write_conda_file
 from axletree.host.files import replace_file
+from axletree.host.grafts import graft_folders
+from axletree.host.libraries import find_library
+from axletree.host.shipped_data import read_shipped
 from axletree.host.wheels import open_wheel
 from axletree.package.conda.dist import conda_package_from_dist
 from axletree.package.conda.interpreter import interpreter_packages
 from axletree.package.conda.local import local_names, local_table
+from axletree.package.conda.neighbours import CONDA_NEIGHBOURS
 from axletree.package.conda.platforms import conda_subdir
 from axletree.package.conda.repodata import CHANNEL, REPODATA, by_subdir, channel_file, index_files, read_repodata
+from axletree.package.conda.runtimes import RuntimeLibrary, runtime_packages, runtime_sonames
 from axletree.package.wheel.repack import packed_members
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator, Sequence
 
     from axletree.core.records import Interpreter
     from axletree.host.conda import CondaPackageFile
@@ -46,7 +53,9 @@ class LocalPackage(msgspec.Struct, frozen=True, kw_only=True):
 def make_channel(
     folder: Path, *, interpreter: Interpreter, python: str, wheels: Sequence[Path], names: Names
 ) -> tuple[LocalPackage, ...]:
-    """Write the channel ``conda`` into a folder: ``python``, ``python_abi``, and a package for each wheel.
+    """Write the channel ``conda`` into a folder: ``python``, this machine's runtimes, and a package for each wheel.
+
+    The runtimes are those of its compilers, libstdc++ and the like, on which packages that were built here depend.
 
     Args:
         folder: exists.
@@ -69,7 +78,7 @@ def make_channel(
         free_threaded=interpreter.free_threaded,
         subdir=subdir,
     )
-    written = [_write(folder, package, files) for package, files in made]
+    written = [_write(folder, package, files) for package, files in (*made, *_runtimes(interpreter, subdir))]
     opened = {canonicalize_name(wheel.metadata.name): wheel for wheel in map(open_wheel, wheels)}
     called = local_names(opened, names)
     table = local_table(called, names)
@@ -89,6 +98,20 @@ def make_channel(
         local.append(LocalPackage(name=package.name, version=package.version, distribution=distribution))
     write_index(folder, [channel_line(file) for file in written])
     return tuple(local)
+
+
+def _runtimes(interpreter: Interpreter, subdir: str) -> Iterator[tuple[CondaPackage, tuple[CondaFile, ...]]]:
+    """What this machine has of libstdc++ and its like: packages that were compiled here depend on them."""
+    known = read_shipped(CONDA_NEIGHBOURS)
+    like = read_elf(map_file(Path(interpreter.path)))
+    folders = graft_folders()
+    found = {name: find_library(name, folders, like=like) for name in runtime_sonames(known)}
+    libraries = {
+        name: RuntimeLibrary(facts=library.facts, data=library.path.read_bytes())
+        for name, library in found.items()
+        if library is not None
+    }
+    return runtime_packages(libraries, known, subdir=subdir)
 
 
 def read_channel(folder: Path) -> tuple[ChannelFile, ...]:

@@ -128,9 +128,30 @@ def solve_and_install(
     return msgspec.json.decode(done.out, type=tuple[Solved, ...])
 
 
+class _Record(msgspec.Struct):
+    """What ``conda-meta`` says of an installed package."""
+
+    name: str
+    files: tuple[str, ...] = ()
+
+
 def _refuse_clobbers(prefix: Path) -> None:
-    lost = sorted(path.relative_to(prefix / CLOBBERED) for path in (prefix / CLOBBERED).rglob("*") if path.is_file())
+    """See that no two packages have a file in one place: by what the client moved away, and by its records."""
+    records = [
+        msgspec.json.decode(path.read_bytes(), type=_Record) for path in sorted((prefix / "conda-meta").glob("*.json"))
+    ]
+    owners: dict[str, list[str]] = {}
+    for record in records:
+        for path in record.files:
+            loser, _, place = path.removeprefix(f"{CLOBBERED}/").partition("/")
+            moved = path.startswith(f"{CLOBBERED}/")
+            owners.setdefault(place if moved else path, []).append(loser if moved else record.name)
+    for file in sorted((prefix / CLOBBERED).rglob("*")):
+        if file.is_file() or file.is_symlink():
+            loser, _, place = file.relative_to(prefix / CLOBBERED).as_posix().partition("/")
+            owners.setdefault(place, []).append(loser)
+    lost = {path: sorted(set(names)) for path, names in sorted(owners.items()) if len(set(names)) > 1}
     if lost:
-        shown = some_of([*map(str, lost)], 5)
+        shown = some_of([f"{path} ({' and '.join(names)})" for path, names in lost.items()], 5)
         message = f"{len(lost)} files are in two packages each, so only one copy of each was installed: {shown}"
         raise StageError(message, hint="each file must belong to one package")

@@ -18,6 +18,7 @@ from axletree.execute.packing import (
     blob_chunks,
     check_inside,
     content_of,
+    elf_facts,
     metadata_of,
     tags_of,
     with_bill,
@@ -27,8 +28,9 @@ from axletree.execute.stage_venvs import interpreter_for
 from axletree.host.conda import write_conda_file
 from axletree.host.conda_pyc import compile_pyc
 from axletree.host.shipped_data import read_shipped
-from axletree.package.conda.dist import conda_package_from_dist
+from axletree.package.conda.dist import conda_package_from_dist, merged
 from axletree.package.conda.model import CondaFile, CondaPackage, RunExports
+from axletree.package.conda.neighbours import CONDA_NEIGHBOURS, runtime_depends
 from axletree.package.conda.platforms import conda_subdir
 from axletree.package.conda.requires import CONDA_NAMES, conda_name
 from axletree.package.conda.tree import conda_package_from_tree
@@ -118,7 +120,7 @@ def _distribution(context: ActionContext[CondaParameters], content: PackageConte
         WheelInfo(tags=tags.each, purelib=tags.pure, generator=context.parameters.generator),
         subdir=subdir,
         python=python,
-        **_common(context),
+        **_common(context, content, kept),
     )
     site = f"lib/python{python}/site-packages" if python else "site-packages"
     links = [CondaFile(path=f"{site}/{place}", link=entry.target) for entry, place in entries if entry.kind == "link"]
@@ -141,7 +143,7 @@ def _at_prefix(context: ActionContext[CondaParameters], content: PackageContent)
         platform=tags.platform,
         subdir=subdir,
         python=python,
-        **_common(context),
+        **_common(context, content, places),
     )
     return made, files, python
 
@@ -151,9 +153,10 @@ def _called(name: str, distribution: str) -> bool:
     return conda_name(canonicalize_name(distribution), read_shipped(CONDA_NAMES)) == name
 
 
-def _common(context: ActionContext[CondaParameters]) -> dict[str, Any]:
-    """What both layouts take from the recipe."""
+def _common(context: ActionContext[CondaParameters], content: PackageContent, places: dict[str, str]) -> dict[str, Any]:
+    """What both layouts take from the recipe, and from the machine code."""
     wanted = context.parameters.conda
+    runtimes = runtime_depends(elf_facts(context.store, content.entries, places), read_shipped(CONDA_NEIGHBOURS))
     pins = {name: (spec,) for name, spec in context.parameters.pins.items()}
     return {
         "name": context.parameters.called,
@@ -161,7 +164,7 @@ def _common(context: ActionContext[CondaParameters]) -> dict[str, Any]:
         "build_number": wanted.build_number,
         "variant": wanted.variant,
         "names": {**read_shipped(CONDA_NAMES), **pins},
-        "depends": wanted.depends,
+        "depends": merged(runtimes, wanted.depends),
         "constrains": wanted.constrains,
         "run_exports": RunExports(weak=wanted.weak, strong=wanted.strong) if wanted.weak or wanted.strong else None,
     }
