@@ -40,7 +40,8 @@ int wagon::extra() {
 int main() { std::printf("%d %d\\n", wagon::wheels(), wagon::extra()); }
 """,
     "include/wagon/core.h": "#pragma once\nnamespace wagon { int axles(); }\n",
-    "include/wagon/wagon.h": '#pragma once\n#include "wagon/core.h"\nnamespace wagon { int wheels(); int extra(); }\n',
+    "include/fmt/core.h": "#pragma once\n#define VENDORED_IN_WAGON\n",
+    "include/wagon/wagon.h": '#pragma once\n#include "fmt/core.h"\n#include "wagon/core.h"\nnamespace wagon { int wheels(); int extra(); }\n',
     "python.cpp": """\
 #include "wagon/wagon.h"
 extern "C" int plank_length();
@@ -185,6 +186,12 @@ requires-python = ">=3.9"
 [packages.libwagon-cxx]
 from = "libwagon-prefix"
 formats = ["conda", "zip"]
+conda = { activate = { WAGON_GAUGE = "it's {version}" } }
+[packages.wagon-conda]
+from = "wagon-prefix"
+formats = ["conda"]
+requires = ["libwagon-cxx=={version}"]
+conda = { name = "wagon", layout = "prefix" }
 [packages.wagon]
 from = "wagon-tree"
 requires = ["libwagon=={version}"]
@@ -198,7 +205,7 @@ PREFIX_STAGES = """\
 action = "relocate"
 inputs = ["libwagon"]
 [stages.libwagon-prefix.relocate]
-place = { "wagon" = "." }
+place = { "wagon" = ".", "wagon/include" = "include/libwagon", "wagon/include/wagon" = "include/wagon" }
 single = ["wagon/lib/lib*.so*"]
 names = "soname"
 graft = ["libplank.so*", "librivet.so*"]
@@ -227,10 +234,15 @@ place = { "wagon/lib" = "lib", "." = "lib/python{python}/site-packages" }
 drop = ["wagon/lib/libwagon.so*", "wagon/lib/libwagon_c*.so*", "wagon/lib/libwagon_extra.so"]
 single = ["wagon/lib/libwagon_python.so*"]
 names = "soname"
+[stages.wagon-prefix.relocate.link]
+"lib" = "lib/python{python}/site-packages/wagon/lib"
+"include" = "lib/python{python}/site-packages/wagon/include"
+"include/libwagon" = "lib/python{python}/site-packages/wagon/include"
+"share" = "lib/python{python}/site-packages/wagon/share"
 [[stages.wagon-prefix.relocate.edits]]
 file = "wagon/__init__.py"
-find = 'os.path.join(os.path.dirname(__file__), "lib", "libwagon.so")'
-replace = 'os.path.join(os.path.dirname(__file__), "../../../libwagon.so.2.6")'
+find = '"lib", "libwagon.so"'
+replace = '"lib", "libwagon.so.2.6"'
 """
 PLANK_CONFIG = """\
 foreach(name rivet plank)

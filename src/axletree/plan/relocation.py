@@ -34,6 +34,7 @@ def relocation_step(stage: TargetStage, table: RelocateTable, inputs: PlanInputs
         parameters=RelocateParameters(
             tree=next(iter(needs)),
             relocate=table.rules,
+            link=table.link,
             drop_needed=table.drop_needed,
             libraries=inputs.libraries.get(graft_key(table), {}),
             policy=inputs.policy,

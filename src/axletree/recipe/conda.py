@@ -74,6 +74,12 @@ class CondaTable(Table, frozen=True, kw_only=True):
     track_features: Annotated[
         tuple[str, ...], Meta(description="Features to track; solvers prefer packages that track none.")
     ] = ()
+    activate: Annotated[
+        dict[str, str],
+        Meta(
+            description="Variables that activating an environment with the package sets, unless they are set already; deactivating it unsets them."
+        ),
+    ] = {}
     layout: Annotated[
         Layout,
         Meta(
@@ -101,6 +107,7 @@ class TargetConda(msgspec.Struct, frozen=True, kw_only=True):
     weak: tuple[str, ...]
     strong: tuple[str, ...]
     track_features: tuple[str, ...]
+    activate: dict[str, str] = {}
     layout: Layout
     prefix: str | None
 
@@ -151,6 +158,7 @@ def resolve_conda(
         weak=each(table.run_exports.weak),
         strong=each(table.run_exports.strong),
         track_features=each(table.track_features),
+        activate={name: fill(text, {}) for name, text in table.activate.items()},
         layout=table.layout,
         prefix=None if table.prefix is None else fill(table.prefix, {}),
     )
@@ -195,11 +203,12 @@ def minor_pin(version: str) -> str:
 
 
 def changed(table: CondaTable, change: CondaTable) -> CondaTable:
-    """A table with an override's: lists grow, what else the override gives replaces what was there."""
+    """A table with an override's: lists and variables are added, what else it gives replaces what was there."""
     fields = {name: getattr(change, name) for name in CondaTable.__struct_fields__}
     given = {name: value for name, value in fields.items() if value != getattr(CondaTable(), name)}
     for name in ("depends", "constrains", "track_features"):
         given[name] = (*getattr(table, name), *fields[name])
+    given["activate"] = {**table.activate, **change.activate}
     given["run_exports"] = CondaRunExports(
         weak=(*table.run_exports.weak, *change.run_exports.weak),
         strong=(*table.run_exports.strong, *change.run_exports.strong),

@@ -5,11 +5,15 @@ Its paths and patterns may hold placeholders; what edits find and put may not, a
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta
+from msgspec.structs import replace
 
 from axletree.recipe.base import Table
+
+if TYPE_CHECKING:
+    from axletree.recipe.filling import Filler
 
 
 class TextEdit(Table, frozen=True, kw_only=True):
@@ -87,6 +91,12 @@ class Relocate(Table, frozen=True, kw_only=True):
 class RelocateTable(Relocate, frozen=True, kw_only=True):
     """What `action = "relocate"` does with the tree of its first input."""
 
+    link: Annotated[
+        dict[str, str],
+        Meta(
+            description='Folder of the new tree or of a sibling tree -> folder that gets a symbolic link to each of its entries, such as `{ "lib" = "lib/python{python}/site-packages/torch/lib" }`. Files that the second folder has already are kept.'
+        ),
+    ] = {}
     drop_needed: Annotated[
         dict[str, tuple[str, ...]],
         Meta(
@@ -98,3 +108,20 @@ class RelocateTable(Relocate, frozen=True, kw_only=True):
     def rules(self) -> Relocate:
         """What is in every key."""
         return Relocate(**{name: getattr(self, name) for name in Relocate.__struct_fields__})
+
+
+def filled_rules(table: RelocateTable, text: Filler) -> RelocateTable:
+    """A table at a variant.
+
+    Raises:
+        RecipeError: a text reads what its stage does not declare.
+    """
+    return replace(
+        table,
+        place=text.table(table.place),
+        link=text.table(table.link),
+        drop=text.each(table.drop),
+        single=text.each(table.single),
+        graft_to=None if table.graft_to is None else text.one(table.graft_to),
+        graft_from=text.each(table.graft_from),
+    )

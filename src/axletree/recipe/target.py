@@ -20,7 +20,7 @@ from axletree.recipe.filling import Filler
 from axletree.recipe.images import chosen_image
 from axletree.recipe.importing import is_present
 from axletree.recipe.overriding import overridden
-from axletree.recipe.relocation import RelocateTable
+from axletree.recipe.relocation import RelocateTable, filled_rules
 from axletree.recipe.target_source import AxisValues, TargetSource, has_source, target_source
 from axletree.recipe.waivers import Waiver
 
@@ -247,20 +247,7 @@ def _stage(recipe: Recipe, name: str, stage: Stage, values: AxisValues, present:
         workspace=stage.action == "compile" if stage.workspace is None else stage.workspace,
         parallel=stage.parallel,
         resources=_resources(stage.resources),
-        relocate=_relocate(stage.relocate, text),
-    )
-
-
-def _relocate(table: RelocateTable | None, text: Filler) -> RelocateTable | None:
-    if table is None:
-        return None
-    return replace(
-        table,
-        place=text.table(table.place),
-        drop=text.each(table.drop),
-        single=text.each(table.single),
-        graft_to=None if table.graft_to is None else text.one(table.graft_to),
-        graft_from=text.each(table.graft_from),
+        relocate=None if stage.relocate is None else filled_rules(stage.relocate, text),
     )
 
 

@@ -28,6 +28,7 @@ from axletree.execute.stage_venvs import interpreter_for
 from axletree.host.conda import write_conda_file
 from axletree.host.conda_pyc import compile_pyc
 from axletree.host.shipped_data import read_shipped
+from axletree.package.conda.activation import activation_files
 from axletree.package.conda.dist import conda_package_from_dist, merged
 from axletree.package.conda.model import CondaFile, CondaPackage, RunExports
 from axletree.package.conda.neighbours import CONDA_NEIGHBOURS, runtime_depends
@@ -65,7 +66,7 @@ def run(context: ActionContext[CondaParameters]) -> Outcome:
     else:
         package, files, python = _at_prefix(context, content)
     package = msgspec.structs.replace(package, track_features=wanted.track_features)
-    files = (*files, *_compiled(context, package, files, python))
+    files = (*files, *activation_files(package.name, wanted.activate), *_compiled(context, package, files, python))
     folder = context.work / "conda"
     written = write_conda_file(
         folder / package.subdir,

@@ -32,6 +32,7 @@ from axletree.package.libraries.policy import MANYLINUX_POLICIES, promised_libra
 from axletree.package.libraries.providers import LIBRARY_PROVIDERS
 from axletree.package.relocation.drops import idle_drops
 from axletree.package.relocation.layout import RelocatedTree, lay_out
+from axletree.package.relocation.linked import folder_links
 from axletree.package.relocation.links import LinkChanges, plan_links, without, without_needs
 from axletree.package.relocation.proof import build_path_problems, loading_problems
 from axletree.package.relocation.taken import idle_patterns, taken_in, taken_text
@@ -100,6 +101,8 @@ def run(context: ActionContext[RelocateParameters]) -> Outcome:
     entries |= {entry.path: entry for entry in _write_texts(context, texts, layout)}
     entries |= {entry.path: entry for entry in _write_elfs(context, links, entries)}
     entries |= {entry.path: entry for entry in _write_papers(context, layout, links.grafts, rules)}
+    linked = folder_links(context.parameters.link, (*entries, *trees.beside))
+    entries |= {path: Entry(path=path, kind="link", target=target) for path, target in linked.items()}
     leaks = _prove(context, entries, trees, links)
     _say(context, layout, links)
     tree = context.store.put_tree(make_tree(entries.values()))
@@ -196,6 +199,7 @@ def _texts(
         CMakeTree(
             moved=layout.moved,
             folders=layout.folders,
+            spread=layout.spread,
             dropped=layout.dropped,
             names=layout.names,
             inside=stems,

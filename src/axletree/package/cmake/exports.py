@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _PREFIX = "${_IMPORT_PREFIX}"
 _VARIABLE = "_IMPORT_PREFIX"
 _LINKED = re.compile(r"(?:INTERFACE|IMPORTED)_LINK_(?:\w+_)?LIBRARIES(?:_\w+)?")
+_INCLUDED = re.compile(r"INTERFACE_(?:SYSTEM_)?INCLUDE_DIRECTORIES")
 _SONAME = re.compile(r"IMPORTED_SONAME(?:_\w+)?")
 _PROPERTIES = frozenset({"set_target_properties", "set_property"})
 _CHANGED = _PROPERTIES | {"list", "target_sources"}
@@ -44,6 +45,8 @@ class CMakeTree(msgspec.Struct, frozen=True, kw_only=True):
     """Path of a file before, also of a name that is gone for another -> path now."""
     folders: Mapping[str, str]
     """The same for folders."""
+    spread: Mapping[str, Sequence[str]] = {}
+    """Folder before -> folders now, where several together have what it had: what includes it includes all of them."""
     dropped: Collection[str] = ()
     """Paths of files that were left out."""
     names: Mapping[str, str] = {}
@@ -181,10 +184,18 @@ class _Adapter:
                 key = argument.text
                 continue
             items = split_list(argument.text)
-            kept = [new for item in items if (new := self.item(item, key, target, argument)) is not None]
+            kept = [new for item in items for new in self.items(item, key, target, argument)]
             text = ";".join(kept)
             if text != argument.text:
                 yield Replacement(start=argument.start, end=argument.end, text=text)
+
+    def items(self, item: str, key: str, target: str, argument: Argument) -> Iterator[str]:
+        """What becomes of an item of a list; several folders where what it had is now in several."""
+        path = self.package_path(item) if _INCLUDED.fullmatch(key) else None
+        if path is not None and path in self.tree.spread:
+            yield from map(self.relative, self.tree.spread[path])
+        elif (new := self.item(item, key, target, argument)) is not None:
+            yield new
 
     def item(self, item: str, key: str, target: str, argument: Argument) -> str | None:
         """What becomes of an item of a list; ``None``: it is left out."""
@@ -230,6 +241,10 @@ class _Adapter:
                 argument, what, "also drop the file that refers to this path, or keep the path" if gone else None
             )
             return item
+        return self.relative(new)
+
+    def relative(self, new: str) -> str:
+        """A path of the new tree, as the file names it."""
         relative = posixpath.relpath(f"/{new}", f"/{self.now}")
         return _PREFIX if relative == "." else f"{_PREFIX}/{relative}"
 

@@ -38,6 +38,8 @@ class RelocatedTree(msgspec.Struct, frozen=True, kw_only=True):
     """Path before -> path now, also of names that were given up for another."""
     folders: dict[str, str]
     """Folder before -> folder now, where files of it are kept."""
+    spread: dict[str, tuple[str, ...]]
+    """Folder before -> folders now, where several together have what it had, below the same relative paths."""
     names: dict[str, str]
     """File name or SONAME of a library that is kept once -> the name that is kept, where it is another."""
     sonames: dict[str, str]
@@ -113,6 +115,7 @@ class _Layouter:
             links=links,
             moved=self.moved,
             folders=folders,
+            spread=self.spread(folders),
             names=self.names,
             sonames=self.sonames,
             dropped=tuple(sorted(dropped)),
@@ -196,6 +199,20 @@ class _Layouter:
             while folder and folder not in found:
                 found[folder] = self.placed(folder)
                 folder = posixpath.dirname(folder)
+        return found
+
+    def spread(self, folders: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+        """Folders whose subfolders were placed elsewhere, under their own names: first where these went."""
+        found: dict[str, tuple[str, ...]] = {}
+        for folder, now in folders.items():
+            roots: dict[str, None] = {}
+            for below, place in self.rules.place.items():
+                rest = below[len(folder) + 1 :]
+                if below.startswith(f"{folder}/") and f"/{place}".endswith(f"/{rest}"):
+                    roots.setdefault(posixpath.normpath(place[: len(place) - len(rest)] or "."))
+            if roots.keys() - {now}:
+                own = any(path.startswith(f"{now}/") for path in self.moved.values())
+                found[folder] = (*roots, now) if own and now not in roots else (*roots,)
         return found
 
     def unused_places(self, folders: Mapping[str, str]) -> None:

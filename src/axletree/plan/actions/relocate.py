@@ -30,6 +30,8 @@ class RelocateParameters(Parameters, frozen=True, kw_only=True):
     relocate: Relocate
     bundled: Bundled | None = None
     """For ``bundle = true`` of a package; a stage of the recipe takes in what it lists."""
+    link: dict[str, str] = {}
+    """Folder -> folder that gets a link to each of its entries."""
     drop_needed: dict[str, tuple[str, ...]] = {}
     """Pattern of files -> patterns of SONAMEs that they are to need no longer."""
     libraries: dict[str, str] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from axletree.core.errors import RecipeError
@@ -30,7 +31,7 @@ _ALIKE = 0.8
 """How similar the name of a package is to the one that was meant: packages of a family have similar names."""
 _OF_FILES = ("files", "exclude", "prefix", "glibc", "provided_by", "relabel", "bundle")
 """Keys that say something of files, which a metapackage has none of."""
-"""Installer -> the format that it takes."""
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def package_faults(recipe: Recipe) -> Iterator[Fault]:
@@ -47,15 +48,25 @@ def package_faults(recipe: Recipe) -> Iterator[Fault]:
         else:
             yield from _seen_faults(recipe, package, path)
             yield from _bundle_faults(recipe, package, path)
+        yield from _variable_faults(package.conda, (*path, "conda"))
         if package.conda != CondaTable() and "conda" not in package.formats:
             yield Fault(
                 path=(*path, "conda"), message='formats does not include "conda", so no conda package is built',
                 hint='set formats = ["wheel", "conda"], or remove the table',
             )  # fmt: skip
+    for number, override in enumerate(recipe.override):
+        yield from _variable_faults(override.conda or CondaTable(), ("override", number, "conda"))
     yield from _same_files(recipe)
     yield from _same_conda_names(recipe)
     for name, test in recipe.tests.items():
         yield from _installer_faults(recipe, test, ("tests", name))
+
+
+def _variable_faults(table: CondaTable, path: Path) -> Iterator[Fault]:
+    for name in table.activate:
+        if _VARIABLE.fullmatch(name) is None:
+            message = f"{name!r} is not a valid variable name: use letters, digits and '_'"
+            yield Fault(path=(*path, "activate", name), message=message)
 
 
 def _waiver_faults(recipe: Recipe, package: Package, path: Path) -> Iterator[Fault]:

@@ -59,6 +59,9 @@ def _table_faults(table: RelocateTable, path: Path) -> Iterator[Fault]:
     for folder in table.place:
         if folder != "." and not is_safe_path(folder):
             yield Fault(path=(*path, "place", folder), message="the folder is not a relative path", hint=_FOLDER)
+    for folder in table.link:
+        if not is_safe_path(folder):
+            yield Fault(path=(*path, "link", folder), message="the folder is not a relative path", hint=_FOLDER)
     for key in ("drop", "single"):
         patterns: tuple[str, ...] = getattr(table, key)
         yield from twice(patterns, (*path, key), "pattern")

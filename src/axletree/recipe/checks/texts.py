@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from axletree.recipe.override import Override
     from axletree.recipe.placeholders import Template
     from axletree.recipe.properties import Library
-    from axletree.recipe.relocation import Relocate
+    from axletree.recipe.relocation import RelocateTable
 
 Check = Callable[[str], str | None]
 Presence = Callable[[dict[str, str]], bool]
@@ -165,8 +165,9 @@ def _stage_slots(recipe: Recipe, name: str, stage: Stage) -> Iterator[Slot]:
         yield from _relocate_slots((*path, "relocate"), stage.relocate, *seen)
 
 
-def _relocate_slots(path: Path, table: Relocate, axes: tuple[str, ...], declared_at: Path) -> Iterator[Slot]:
+def _relocate_slots(path: Path, table: RelocateTable, axes: tuple[str, ...], declared_at: Path) -> Iterator[Slot]:
     yield from _each((*path, "place"), table.place, axes, declared_at, check.folder_message)
+    yield from _each((*path, "link"), table.link, axes, declared_at, check.folder_message)
     yield from _each((*path, "drop"), table.drop, axes, declared_at)
     yield from _each((*path, "single"), table.single, axes, declared_at)
     if table.graft_to is not None:
@@ -208,6 +209,7 @@ def _conda_slots(path: Path, table: CondaTable, axes: tuple[str, ...], declared_
         given = {"hash": "h0123456", "number": "0" if isinstance(number, str) else str(number)}
         one = _one((*path, "build"), table.build, axes, declared_at, check.build_message)
         yield msgspec.structs.replace(one, given=given)
+    yield from _each((*path, "activate"), table.activate, axes, declared_at, check.line_message)
     lists: dict[tuple[str, ...], tuple[tuple[str, ...], Check]] = {
         ("depends",): (table.depends, check.spec_message),
         ("constrains",): (table.constrains, check.spec_message),
