@@ -10,14 +10,20 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 import pytest
 
+from axletree.app.audit import Promises, audit_paths
 from axletree.binary.elf.facts import is_elf, read_elf
+from axletree.core.errors import StageError
 from axletree.core.records import StageRecord
 from axletree.core.values import Digest
+from axletree.host.conda import read_conda
+from axletree.host.conda_channel import make_channel
+from axletree.host.conda_install import CLOBBERED, solve_and_install
+from axletree.package.conda.check import clobbers
 from axletree.plan.actions.relocate import RelocateFacts
 from axletree.plan.actions.spec import facts_of
 from axletree.store.store import Store
 from support.clean_host import run_clean
-from support.conda import install
+from support.conda import demo, index, install, put, text
 from support.elfs import need, printed, run
 from support.tiny import pythons
 from support.wagon import ANSWER, CONSUMER, make_wagon
@@ -226,14 +232,120 @@ def place_of(built: Built, layout: str, folder: Path) -> Path:
 def test_a_cxx_program_is_configured_linked_and_run_on_a_clean_host(built: Built, layout: str, tmp_path: Path) -> None:
     need("unzip")
     place = place_of(built, layout, tmp_path / "package")
-    for name, text in CONSUMER.items():
-        (tmp_path / name).write_text(text)
+    for name, content in CONSUMER.items():
+        (tmp_path / name).write_text(content)
     build = tmp_path / "build"
     prefix = f"-DCMAKE_PREFIX_PATH={place}"
     run_clean("cmake", "-G", "Ninja", "-S", tmp_path, "-B", build, prefix, hide=built.hidden)
     run_clean("cmake", "--build", build, hide=built.hidden)
     assert run_clean(build / "consumer", hide=built.hidden) == ANSWER
     assert run_clean(place / "bin" / "wagon_manager", hide=built.hidden) == ANSWER
+
+
+class Beside(NamedTuple):
+    """An environment in which our conda packages lie beside others."""
+
+    built: Built
+    prefix: Path
+    neighbours: Path
+
+    @property
+    def site(self) -> Path:
+        """Our package in site-packages."""
+        (found,) = self.prefix.glob("lib/python*/site-packages/wagon")
+        return found
+
+
+def conda_environment(built: Built, prefix: Path, neighbours: Path, *specs: str) -> Path:
+    solve_and_install(
+        prefix,
+        specs,
+        channels=[built.wagon.out / "conda", built.folder / "local" / "conda", neighbours],
+        subdir="linux-64",
+        cache=built.folder / "cache",
+        environ={"PATH": "/usr/bin:/bin", "HOME": str(built.folder)},
+    )
+    return prefix
+
+
+@pytest.fixture(scope="module")
+def beside(built: Built) -> Beside:
+    local, neighbours = built.folder / "local", built.folder / "neighbours"
+    local.mkdir()
+    interpreter = pythons()[built.wagon.versions[0]]
+    make_channel(local, interpreter=interpreter, python=built.wagon.versions[0], wheels=[], names={})
+    put(neighbours, demo(name="fmt", version="11.0"), [text("include/fmt/core.h", b"#define FMT_OF_A_NEIGHBOUR\n")])
+    put(neighbours, demo(name="cart"), [text("include/cart/core.h"), text("lib/libcart.so.1")])
+    index(neighbours)
+    wanted = ("wagon", "fmt", "cart", "python")
+    return Beside(built, conda_environment(built, built.folder / "beside", neighbours, *wanted), neighbours)
+
+
+def test_conda_packages_share_no_path_with_their_neighbours(beside: Beside) -> None:
+    folders = (beside.built.wagon.out, beside.built.folder / "local", beside.neighbours)
+    facts = {facts.name: facts for folder in folders for facts in map(read_conda, sorted(folder.rglob("*.conda")))}
+    assert {"wagon", "libwagon-cxx", "fmt", "cart", "libstdcxx", "python"} <= facts.keys()
+    assert clobbers(list(facts.values())) == ()
+    assert not (beside.prefix / CLOBBERED).exists()
+    ours = sorted((beside.built.wagon.out / "conda").rglob("*.conda"))
+    for report in audit_paths(ours, Promises(neighbours=beside.neighbours)):
+        assert [each for each in report.findings if each.rule.startswith("conda/")] == []
+        assert report.compared[1:] == ("all paths of 2 packages",)
+    index = facts["libwagon-cxx"].index
+    assert index is not None
+    assert any(spec.startswith("libstdcxx >=") for spec in index.depends), index.depends
+
+
+def test_headers_of_both_are_there(beside: Beside) -> None:
+    assert "FMT_OF_A_NEIGHBOUR" in (beside.prefix / "include/fmt/core.h").read_text()
+    assert "VENDORED_IN_WAGON" in (beside.prefix / "include/libwagon/fmt/core.h").read_text()
+    assert "VENDORED_IN_WAGON" in (beside.site / "include/fmt/core.h").read_text(), "as in a wheel"
+    assert (beside.site / "include/wagon").is_symlink()
+    assert (beside.site / "lib/libwagon.so.2.6").resolve() == beside.prefix / "lib/libwagon.so.2.6"
+    assert (beside.site / "share/cmake").resolve() == beside.prefix / "share/cmake"
+    assert not list((beside.site / "lib").glob("python*")), "no link to the folder that it is in"
+
+
+@pytest.mark.parametrize("place", ["prefix", "site-packages"])
+def test_a_consumer_is_built_beside_the_neighbours(beside: Beside, tmp_path: Path, place: str) -> None:
+    for name, content in CONSUMER.items():
+        (tmp_path / name).write_text(content)
+    guard = "\n#ifndef FMT_OF_A_NEIGHBOUR\n#error the environment's own headers come first\n#endif\n"
+    (tmp_path / "consumer.cpp").write_text(CONSUMER["consumer.cpp"] + (guard if place == "prefix" else ""))
+    root = beside.prefix if place == "prefix" else beside.site
+    build, hide = tmp_path / "build", beside.built.hidden
+    run_clean("cmake", "-G", "Ninja", "-S", tmp_path, "-B", build, f"-DWagon_DIR={root}/share/cmake/Wagon", hide=hide)
+    run_clean("cmake", "--build", build, hide=hide)
+    assert run_clean(build / "consumer", hide=hide) == ANSWER
+
+
+def test_python_uses_the_links_of_the_environment(beside: Beside) -> None:
+    assert run_clean(beside.prefix / "bin" / "python", "-c", USE, hide=beside.built.hidden) == WHEELS
+
+
+def test_activation_sets_variables_and_deactivation_takes_them_back(beside: Beside) -> None:
+    def bash(commands: str, **environ: str) -> str:
+        scripts = f"{beside.prefix}/etc/conda"
+        source = '{ for each in %s/%s.d/*.sh; do . "$each"; done; }'
+        functions = [f"{name}() {source % (scripts, name)}" for name in ("activate", "deactivate")]
+        tell = 'tell() { echo "${WAGON_GAUGE-unset} ${WAGON_GAUGE_BACKUP-unset}"; }'
+        script = "\n".join(["set -eu", *functions, tell, commands])
+        return subprocess.run(["bash", "-c", script], env=environ, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+    once = "activate; tell; deactivate; tell"
+    assert bash(once) == "it's 2.6.0 NOT_SET\nunset unset\n"
+    assert bash(once, WAGON_GAUGE="mine") == "mine unset\nmine unset\n", "what the user has set stays"
+    assert bash(once, WAGON_GAUGE="") == " unset\n unset\n", "an empty value is a value"
+    assert bash(f"activate; {once}") == "it's 2.6.0 NOT_SET\nunset unset\n"
+
+
+def test_a_neighbour_with_a_file_of_ours_is_not_installed_in_silence(beside: Beside, tmp_path: Path) -> None:
+    channel = tmp_path / "channel"
+    put(channel, demo(name="coach"), [text("include/wagon/core.h", b"// a coach\n")])
+    index(channel)
+    names = r"include/wagon/core\.h \(coach and libwagon-cxx\)"
+    with pytest.raises(StageError, match=rf"1 files are in two packages each, .*{names}"):
+        conda_environment(beside.built, tmp_path / "prefix", channel, "libwagon-cxx", "coach")
 
 
 def test_a_second_build_has_nothing_to_do_and_a_changed_library_is_noticed(built: Built) -> None:

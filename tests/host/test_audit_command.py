@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from axletree.app.audit import audit_paths
 from axletree.cli.audit import command
-from axletree.core.errors import AxletreeError, HostError, UsageError
+from axletree.core.errors import AxletreeError, HostError, IntegrityError, UsageError
 from axletree.host.shipped_data import read_shipped
 from axletree.package.libraries.policy import MANYLINUX_POLICIES
 from support.conda import PREFIX, demo, put, text
@@ -108,6 +108,40 @@ def test_a_conda_package_is_compared_with_its_lists(tmp_path: Path) -> None:
     code, output = run(renamed)
     assert code == 1
     assert "error name: the value is 'demo' in info/index.json, but 'other' in the file name [conda/name]" in output
+
+
+@pytest.mark.parametrize(("data", "how"), [(b"1", "the same content"), (b"2", "different content")])
+def test_a_conda_package_is_compared_with_its_neighbours(tmp_path: Path, data: bytes, how: str) -> None:
+    own = put(tmp_path / "own", demo(), [text("bin/x", b"1"), text("bin/y")]).path
+    for name, files in (("tools", [text("bin/x", data)]), ("others", [text("bin/z")])):
+        put(tmp_path / "channel", demo(name=name), files)
+    code, output = run(own, "--neighbours", tmp_path / "channel")
+    assert code == 1
+    assert f"error bin/x: this file is also in tools-1.0-h1234567_0.conda, with {how} [conda/path-shared]" in output
+    assert re.search(r"  paths compared with: known paths of \d+ packages, all paths of 2 packages\n", output)
+    assert run(own, "--neighbours", tmp_path / "channel" / "linux-64" / "others-1.0-h1234567_0.conda")[0] == 0
+
+
+def test_neighbours_that_can_not_be_compared_with(tmp_path: Path) -> None:
+    own, folder = put_conda(tmp_path), tmp_path / "empty"
+    folder.mkdir()
+    code, output = run(own, "--neighbours", folder)
+    assert (code, "the folder contains no conda packages to compare with" in output) == (2, True)
+    (folder / "other-1.0-0.conda").write_bytes(b"junk")
+    code, output = run(own, "--neighbours", folder)
+    assert (code, "other-1.0-0.conda" in output) == (IntegrityError.exit_code, True), "not compared is not fine"
+
+
+def test_headers_of_a_neighbour_are_known(tmp_path: Path) -> None:
+    files = [
+        text(f"include/{name}") for name in ("fmt/core.h", "pybind11/cast.h", "pybind11/eval.h", "psimd.h", "own.h")
+    ]
+    code, output = run(put(tmp_path, demo(), files).path)
+    assert code == 1
+    assert "error include/fmt/core.h: this file belongs to the conda package fmt [conda/path-of-neighbour]" in output
+    assert "this file and 1 other belong to the conda package pybind11 [conda/path-of-neighbour]" in output
+    assert "warning include/psimd.h: this file belongs to the project psimd [conda/path-vendored]" in output
+    assert "own.h" not in output
 
 
 @pytest.mark.parametrize("damage", ["cut off", "no archive", "no name"])

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
+from axletree.app.audit import audit_paths
+from axletree.binary.elf.facts import is_elf, read_elf
 from axletree.core.globs import glob_fault
 from axletree.host.conda_owners import library_owners
 from axletree.host.shipped_data import read_shipped
-from axletree.package.conda.neighbours import CONDA_NEIGHBOURS
+from axletree.package.conda.model import CondaFile
+from axletree.package.conda.neighbours import CONDA_NEIGHBOURS, runtime_depends
+from support.conda import demo, put
+from support.inputs import debian_root
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TABLE = read_shipped(CONDA_NEIGHBOURS)
 WHEEL = (
@@ -50,3 +60,38 @@ def test_every_line_says_something() -> None:
 def test_who_brings_a_library(soname: str, package: str | None) -> None:
     """The driver's and the system's are nobody's: no package can be asked for them."""
     assert next(iter(library_owners().packages(soname)), None) == package
+
+
+def as_prefix(root: Path) -> list[CondaFile]:
+    """Headers and libraries of Debian packages, where a conda package has them."""
+    folders = {"usr/include": "include", "usr/lib/x86_64-linux-gnu": "lib"}
+    return [
+        CondaFile(path=f"{place}/{path.relative_to(root / folder).as_posix()}", data=path.read_bytes())
+        for folder, place in folders.items()
+        for path in sorted((root / folder).rglob("*"))
+        if path.is_file() and not path.is_symlink()
+    ]
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(600)
+def test_pytorch_of_debian(tmp_path: Path) -> None:
+    """Its own headers are nobody else's. With those that PyTorch vendors beside them, each of their owners is named."""
+    own = as_prefix(debian_root("libtorch", "trixie", ("libtorch-dev", "libtorch2.6")))
+    elfs = {file.path: read_elf(file.data) for file in own if isinstance(file.data, bytes) and is_elf(file.data[:4])}
+    runtimes = runtime_depends(elfs, TABLE)
+    assert [spec.partition(" ")[0] for spec in runtimes] == ["libstdcxx", "libgcc", "_openmp_mutex"]
+    package = demo(name="libtorch", version="2.6.0", depends=runtimes)
+    (report,) = audit_paths([put(tmp_path / "own", package, own).path])
+    found = [each for each in report.findings if each.rule.startswith("conda/")]
+    assert {each.rule for each in found} == {"conda/needed-not-required"}
+    names = ("libprotobuf", "sleef", "fmt", "libblas")
+    named = {name for each in found for name in names if f" {name}," in each.message}
+    assert named == {*names}
+    vendored = ("pybind11-dev", "libfmt-dev", "libcpuinfo-dev", "libpthreadpool-dev", "libprotobuf-dev")
+    more = [file for file in as_prefix(debian_root("vendored", "trixie", vendored)) if file.path.startswith("include/")]
+    (report,) = audit_paths([put(tmp_path / "planted", package, [*own, *more]).path])
+    rules = {"conda/path-of-neighbour", "conda/path-vendored"}
+    errors = [each.message for each in report.findings if each.rule in rules]
+    for name in ("pybind11", "fmt", "cpuinfo", "pthreadpool", "libprotobuf"):
+        assert any(message.endswith(f" {name}") for message in errors), (name, errors)

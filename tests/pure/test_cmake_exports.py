@@ -116,6 +116,15 @@ def test_paths_are_those_of_files_that_were_placed_apart() -> None:
     assert 'IMPORTED_LOCATION_RELEASE "${_IMPORT_PREFIX}/../../lib/libc10.so"' in changes.texts[RELEASE]
 
 
+def test_a_folder_that_was_divided_is_included_whole() -> None:
+    where = replace(tree(), spread={"torch/include": ("include", "include/libtorch")})
+    text = adapt_exports(FILES, where).texts[TARGETS]
+    assert '"${_IMPORT_PREFIX}/../include;${_IMPORT_PREFIX}/../include/libtorch"' in text
+    linked = {TARGETS: TARGETS_TEXT.replace("INTERFACE_INCLUDE_DIRECTORIES", "INTERFACE_LINK_DIRECTORIES")}
+    kept = adapt_exports(FILES | linked, where).texts[TARGETS]
+    assert "include/libtorch" not in kept, "only what is searched for headers"
+
+
 def test_an_absolute_prefix_is_computed_from_then_on() -> None:
     absolute = TARGETS_TEXT.replace(PREFIX, 'set(_IMPORT_PREFIX "/opt/torch")\n').replace(
         '"${_IMPORT_PREFIX}/include"\n)', '"/opt/torch/include"\n)'

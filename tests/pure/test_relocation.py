@@ -14,6 +14,7 @@ from axletree.core.values import Digest, digest_of
 from axletree.package.libraries.graft import GraftCandidate
 from axletree.package.libraries.providers import Provider
 from axletree.package.relocation.layout import RelocatedTree, lay_out, unversioned
+from axletree.package.relocation.linked import folder_links
 from axletree.package.relocation.links import LinkChanges, plan_links
 from axletree.package.relocation.proof import build_path_problems, loading_problems
 from axletree.package.relocation.taken import idle_patterns, taken_in, taken_text
@@ -95,6 +96,34 @@ def test_links_and_copies_of_a_library_become_one_file(tree: Tree) -> None:
     assert {layout.moved[f"torch/lib/libc10.so{v}"] for v in ("", ".2.6", ".2.6.0")} == {"libtorch/lib/libc10.so"}
     assert layout.folders["torch/lib"] == "libtorch/lib"
     assert layout.saved == (0 if tree is LINKED else 6)
+
+
+def test_a_folder_that_is_divided_is_known_by_all_its_places() -> None:
+    tree = make_tree([file("torch/include/c10/c10.h"), file("torch/include/fmt.h"), file("torch/include/ATen/a.h")])
+    place = {"torch": ".", "torch/include": "include/own", "torch/include/c10": "include/c10"}
+    layout = lay_out(tree, Relocate(place=place), {})
+    assert set(layout.entries) == {"include/c10/c10.h", "include/own/fmt.h", "include/own/ATen/a.h"}
+    assert layout.spread == {"torch/include": ("include", "include/own")}
+    rest = lay_out(make_tree([file("torch/include/c10/c10.h")]), Relocate(place=place), {})
+    assert rest.spread["torch/include"] == ("include",), "nothing is left in its own place"
+    other = lay_out(tree, Relocate(place={"torch/include/c10": "include/other"}), {})
+    assert other.spread == {}, "under another name it is not found by who includes the folder"
+
+
+def test_links_to_the_entries_of_a_folder() -> None:
+    site = "lib/python3.11/site-packages/torch"
+    own = [f"{site}/__init__.py", f"{site}/lib/libshm.so"]
+    paths = [*own, "lib/libtorch.so", "lib/own/a.so", "lib/libshm.so", "include/x.h"]
+    links = folder_links({"lib": f"{site}/lib", "include": f"{site}/include"}, paths)
+    assert links == {
+        f"{site}/lib/libtorch.so": "../../../../libtorch.so",
+        f"{site}/lib/own": "../../../../own",
+        f"{site}/include/x.h": "../../../../../include/x.h",
+    }, "its own files are kept, and no link leads to the folder that it is in"
+    first = folder_links({"a": "c", "b": "c"}, ["a/x", "b/x", "b/y"])
+    assert first == {"c/x": "../a/x", "c/y": "../b/y"}
+    with pytest.raises(IntegrityError, match="there is nothing to link"):
+        folder_links({"share": "torch/share"}, paths)
 
 
 def test_the_soname_can_be_the_name_that_stays() -> None:

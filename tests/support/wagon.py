@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 VERSION = "2.6.0"
 SOURCES = {
-    "core.cpp": '#include "wagon/core.h"\nint wagon::axles() { return 2; }\n',
+    "core.cpp": '#include "wagon/core.h"\n#include <string>\nint wagon::axles() { return std::stoi("2"); }\n',
     "cpu.cpp": """\
 #include "wagon/wagon.h"
 #include <dlfcn.h>
@@ -41,7 +41,12 @@ int main() { std::printf("%d %d\\n", wagon::wheels(), wagon::extra()); }
 """,
     "include/wagon/core.h": "#pragma once\nnamespace wagon { int axles(); }\n",
     "include/fmt/core.h": "#pragma once\n#define VENDORED_IN_WAGON\n",
-    "include/wagon/wagon.h": '#pragma once\n#include "fmt/core.h"\n#include "wagon/core.h"\nnamespace wagon { int wheels(); int extra(); }\n',
+    "include/wagon/wagon.h": """\
+#pragma once
+#include "fmt/core.h"
+#include "wagon/core.h"
+namespace wagon { int wheels(); int extra(); }
+""",
     "python.cpp": """\
 #include "wagon/wagon.h"
 extern "C" int plank_length();

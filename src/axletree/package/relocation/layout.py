@@ -211,7 +211,8 @@ class _Layouter:
                 if below.startswith(f"{folder}/") and f"/{place}".endswith(f"/{rest}"):
                     roots.setdefault(posixpath.normpath(place[: len(place) - len(rest)] or "."))
             if roots.keys() - {now}:
-                own = any(path.startswith(f"{now}/") for path in self.moved.values())
+                start = "" if now == "." else f"{now}/"
+                own = any(path.startswith(start) for path in self.moved.values())
                 found[folder] = (*roots, now) if own and now not in roots else (*roots,)
         return found
 
