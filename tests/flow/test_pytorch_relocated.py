@@ -13,9 +13,14 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import tomli_w
 
+from axletree.host.conda import read_conda
+from axletree.host.shipped_data import read_shipped
+from axletree.package.conda.beside import foreign_paths
+from axletree.package.conda.neighbours import CONDA_NEIGHBOURS
 from axletree.store.layout import STORE_VARIABLE
 from support.envelopes import events_of
 from support.inputs import wheel
@@ -44,6 +49,29 @@ PARTS = {
         f"{TESTS} libgomp* ../test",
     ],
 }
+
+PLACES = """\
+import os, subprocess, sysconfig, torch
+from torch.utils import cpp_extension
+
+folders = cpp_extension.include_paths()
+for header in ("torch/extension.h", "pybind11/pybind11.h", "ATen/ATen.h"):
+    assert os.path.isfile(os.path.join(folders[0], header)), header
+(libraries,) = cpp_extension.library_paths()
+assert {"libtorch_cpu.so", "libc10.so", "libtorch_python.so"} <= set(os.listdir(libraries)), libraries
+assert os.path.samefile(torch.utils.cmake_prefix_path, os.path.join(os.environ["CONDA_PREFIX"], "share", "cmake"))
+assert os.access(os.path.join(os.path.dirname(torch.__file__), "bin", "torch_shm_manager"), os.X_OK)
+includes = [f"-I{folder}" for folder in (*folders, sysconfig.get_path("include"))]
+command = ["c++", "-std=c++20", "-fsyntax-only", "-include", "torch/extension.h", "-x", "c++", "-", *includes]
+subprocess.run(command, input=b"", check=True)
+"""
+"""What users of extensions find where, in an environment."""
+_WHERE = "python -c 'import os, torch; print(os.path.dirname(torch.__file__))'"
+FROM_SITE_PACKAGES = [
+    f"cmake -S . -B other -DTorch_DIR=$({_WHERE})/share/cmake/Torch",
+    "cmake --build other && other/consumer",
+]
+VENDORED = {"pybind11", "libprotobuf", "fmt", "onednn", "sleef", "cpuinfo", "pthreadpool"}
 
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(1800)]
 
@@ -75,18 +103,25 @@ def _recipe(file: Path) -> dict[str, Any]:
             "libtorch-conda": {
                 "from": "libtorch-prefix",
                 "formats": ["conda"],
-                "conda": {"name": "libtorch", "layout": "prefix"},
+                "exclude": real["packages"]["libtorch-conda"]["exclude"],
+                "conda": {"name": "libtorch", "layout": "prefix", "activate": {"CF_TORCH_CUDA_ARCH_LIST": "9.0"}},
             },
             "pytorch": {
                 "from": "torch-prefix",
                 "formats": ["conda"],
+                "exclude": real["packages"]["pytorch"]["exclude"],
                 "requires": ["libtorch-conda=={version}"],
                 "conda": {"layout": "prefix", "depends": RUN},
             },
         },
         "tests": {
             "import": {**real["tests"]["import"], "packages": ["libtorch", "torch"]},
-            "conda": {**real["tests"]["conda"], "packages": ["libtorch-conda", "pytorch"]},
+            "conda": {
+                **real["tests"]["conda"],
+                "packages": ["libtorch-conda", "pytorch"],
+                "files": [*real["tests"]["conda"]["files"], "places.py"],
+                "commands": [*real["tests"]["conda"]["commands"], "python places.py", *FROM_SITE_PACKAGES],
+            },
         },
     }
 
@@ -95,6 +130,7 @@ def test_both_layouts_of_a_real_release(tmp_path: Path) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "README").write_text("nothing is compiled\n")
     shutil.copytree(RECIPES / "pytorch-debian", tmp_path / "pytorch-debian")
+    (tmp_path / "places.py").write_text(PLACES)
     (tmp_path / "split.toml").write_text(tomli_w.dumps(_recipe(wheel("torch==2.13.0+cpu"))))
     environ = {**os.environ, STORE_VARIABLE: str(tmp_path / "store")}
 
@@ -109,3 +145,16 @@ def test_both_layouts_of_a_real_release(tmp_path: Path) -> None:
     assert (done.returncode, failed) == (0, []), done.stderr[-4000:]
     names = {path.name.partition("-")[0] for path in (tmp_path / "out").rglob("*.whl")}
     assert names == {"libtorch", "torch"}
+    (package,) = (tmp_path / "out").rglob("libtorch-*.conda")
+    facts = read_conda(package)
+    known = read_shipped(CONDA_NEIGHBOURS)
+    assert foreign_paths(facts, known) == ()
+    moved = (
+        msgspec.structs.replace(member, path=member.path.replace("include/libtorch/", "include/"))
+        for member in facts.members
+    )
+    planted = foreign_paths(msgspec.structs.replace(facts, members=tuple(moved)), known)
+    assert {each.neighbour.package for each in planted} >= VENDORED, "what it would be without its own folder"
+    assert facts.index is not None
+    wanted = {spec.partition(" ")[0] for spec in facts.index.depends}
+    assert {"libstdcxx", "libgcc", "_openmp_mutex"} <= wanted
