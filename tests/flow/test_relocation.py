@@ -23,7 +23,7 @@ from axletree.plan.actions.relocate import RelocateFacts
 from axletree.plan.actions.spec import facts_of
 from axletree.store.store import Store
 from support.clean_host import run_clean
-from support.conda import demo, index, install, put, text
+from support.conda import demo, index, put, text
 from support.elfs import need, printed, run
 from support.tiny import pythons
 from support.wagon import ANSWER, CONSUMER, make_wagon
@@ -76,6 +76,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
         for record in records
         if record.ingredients.action.name == "relocate"
     }
+    (folder / "local").mkdir()
+    interpreter = pythons()[wagon.versions[0]]
+    make_channel(folder / "local", interpreter=interpreter, python=wagon.versions[0], wheels=[], names={})
     return Built(wagon, trees, facts, folder)
 
 
@@ -212,6 +215,19 @@ def test_it_imports_from_one_prefix_on_a_clean_host(built: Built, tmp_path: Path
     }
 
 
+def conda_environment(built: Built, prefix: Path, *specs: str, beside: tuple[Path, ...] = ()) -> Path:
+    """An environment of our packages, and of those in other channels."""
+    solve_and_install(
+        prefix,
+        specs,
+        channels=[built.wagon.out / "conda", built.folder / "local" / "conda", *beside],
+        subdir="linux-64",
+        cache=built.folder / "cache",
+        environ={"PATH": "/usr/bin:/bin", "HOME": str(built.folder)},
+    )
+    return prefix
+
+
 def place_of(built: Built, layout: str, folder: Path) -> Path:
     """A package for C++ users in a layout: the folder that ``CMAKE_PREFIX_PATH`` names."""
     match layout:
@@ -224,8 +240,7 @@ def place_of(built: Built, layout: str, folder: Path) -> Path:
             run("unzip", "-q", archive, "-d", folder)
             return folder / "libwagon-cxx"
         case _:
-            install(built.wagon.out / "conda", folder, "libwagon-cxx", cache=folder.with_name("cache"))
-            return folder
+            return conda_environment(built, folder, "libwagon-cxx")
 
 
 @pytest.mark.parametrize("layout", ["tree", "site-packages", "conda", "zip"])
@@ -256,29 +271,15 @@ class Beside(NamedTuple):
         return found
 
 
-def conda_environment(built: Built, prefix: Path, neighbours: Path, *specs: str) -> Path:
-    solve_and_install(
-        prefix,
-        specs,
-        channels=[built.wagon.out / "conda", built.folder / "local" / "conda", neighbours],
-        subdir="linux-64",
-        cache=built.folder / "cache",
-        environ={"PATH": "/usr/bin:/bin", "HOME": str(built.folder)},
-    )
-    return prefix
-
-
 @pytest.fixture(scope="module")
 def beside(built: Built) -> Beside:
-    local, neighbours = built.folder / "local", built.folder / "neighbours"
-    local.mkdir()
-    interpreter = pythons()[built.wagon.versions[0]]
-    make_channel(local, interpreter=interpreter, python=built.wagon.versions[0], wheels=[], names={})
+    neighbours = built.folder / "neighbours"
     put(neighbours, demo(name="fmt", version="11.0"), [text("include/fmt/core.h", b"#define FMT_OF_A_NEIGHBOUR\n")])
     put(neighbours, demo(name="cart"), [text("include/cart/core.h"), text("lib/libcart.so.1")])
     index(neighbours)
     wanted = ("wagon", "fmt", "cart", "python")
-    return Beside(built, conda_environment(built, built.folder / "beside", neighbours, *wanted), neighbours)
+    prefix = conda_environment(built, built.folder / "beside", *wanted, beside=(neighbours,))
+    return Beside(built, prefix, neighbours)
 
 
 def test_conda_packages_share_no_path_with_their_neighbours(beside: Beside) -> None:
@@ -345,7 +346,7 @@ def test_a_neighbour_with_a_file_of_ours_is_not_installed_in_silence(beside: Bes
     index(channel)
     names = r"include/wagon/core\.h \(coach and libwagon-cxx\)"
     with pytest.raises(StageError, match=rf"1 files are in two packages each, .*{names}"):
-        conda_environment(beside.built, tmp_path / "prefix", channel, "libwagon-cxx", "coach")
+        conda_environment(beside.built, tmp_path / "prefix", "libwagon-cxx", "coach", beside=(channel,))
 
 
 def test_a_second_build_has_nothing_to_do_and_a_changed_library_is_noticed(built: Built) -> None:

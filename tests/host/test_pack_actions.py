@@ -19,12 +19,13 @@ from axletree.host.conda import read_conda
 from axletree.host.interpreters import find_interpreter
 from axletree.package.conda.reader import CondaFacts
 from axletree.package.sbom.write import Component, render_sbom
+from axletree.plan.actions.audit_conda import CondaAuditParameters
 from axletree.plan.actions.audit_zip import ZipAuditParameters
 from axletree.plan.actions.listing import ListingParameters
 from axletree.plan.actions.pack import PackedWheel, WheelParameters
 from axletree.plan.actions.pack_conda import CondaParameters, PackedConda
 from axletree.plan.actions.pack_zip import ZipParameters
-from axletree.plan.actions.packages import AuditParameters, Described, Taken, TreePart
+from axletree.plan.actions.packages import Described, Taken, TreePart, Waived
 from axletree.plan.actions.relocate import RelocateParameters
 from axletree.plan.actions.spec import facts_of
 from axletree.recipe.conda import TargetConda
@@ -611,13 +612,28 @@ def test_a_broken_promise_about_glibc_fails_the_audit(store: Store, tmp_path: Pa
     record = run(store, "pack-conda", conda_parameters(described(), wanted()), {"tree": source})
     assert isinstance(record, StageRecord)
     none, high, low = (
-        run(store, "audit-conda", AuditParameters(glibc=glibc, policy=None), {"package": record.tree})
+        run(store, "audit-conda", CondaAuditParameters(glibc=glibc, policy=None), {"package": record.tree})
         for glibc in (None, "2.40", "2.17")
     )
     assert isinstance(none, StageRecord)
     assert isinstance(high, StageRecord)
     assert isinstance(low, StageFinished)
     assert low.findings[0].rule == "dist/glibc-above-promise"
+
+
+def test_headers_of_a_neighbour_fail_the_audit_of_a_build(store: Store, tmp_path: Path, library: bytes) -> None:
+    files: Files = {"lib/libsmall.so": library, "include/fmt/core.h": b"//", "include/small/fmt/core.h": b"//"}
+    packed = run(store, "pack-conda", conda_parameters(described(), wanted()), {"tree": tree(store, tmp_path, files)})
+    assert isinstance(packed, StageRecord)
+    waiver = Waived(rule="conda/path-of-neighbour", where="include/fmt/**", reason="fmt is never beside it")
+    refused, accepted = (
+        run(store, "audit-conda", CondaAuditParameters(policy=None, waive=waive), {"package": packed.tree})
+        for waive in ((), (waiver,))
+    )
+    assert isinstance(refused, StageFinished)
+    found = [(each.rule, each.where) for each in refused.findings if each.severity == "error"]
+    assert found == [("conda/path-of-neighbour", "include/fmt/core.h")]
+    assert isinstance(accepted, StageRecord)
 
 
 def test_packages_that_share_a_file_make_no_channel(store: Store, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from axletree.binary.elf.edit import ElfChange
 from axletree.binary.elf.facts import ElfFacts
 from axletree.core.errors import IntegrityError
 from axletree.core.trees import Entry, Tree, make_tree
-from axletree.core.values import Digest, digest_of
+from axletree.core.values import Digest, canonical_json, digest_of
 from axletree.package.libraries.graft import GraftCandidate
 from axletree.package.libraries.providers import Provider
 from axletree.package.relocation.layout import RelocatedTree, lay_out, unversioned
@@ -108,6 +108,11 @@ def test_a_folder_that_is_divided_is_known_by_all_its_places() -> None:
     assert rest.spread["torch/include"] == ("include",), "nothing is left in its own place"
     other = lay_out(tree, Relocate(place={"torch/include/c10": "include/other"}), {})
     assert other.spread == {}, "under another name it is not found by who includes the folder"
+
+
+def test_rules_without_links_are_in_keys_as_before() -> None:
+    assert b"link" not in canonical_json(Relocate(place={"a": "b"}))
+    assert b'"link":{"lib":"b/lib"}' in canonical_json(Relocate(link={"lib": "b/lib"}))
 
 
 def test_links_to_the_entries_of_a_folder() -> None:
