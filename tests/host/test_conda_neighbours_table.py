@@ -54,12 +54,20 @@ def test_every_line_says_something() -> None:
         *(("libstdc++.so.6", "libstdcxx"), ("libgcc_s.so.1", "libgcc"), ("libgomp.so.1", "_openmp_mutex")),
         *(("libtorch_cpu.so", "libtorch"), ("libc10.so", "libtorch"), ("libfmt.so.9", "fmt"), ("libz.so.1", "libzlib")),
         *(("libcublas.so.12", "libcublas"), ("libcudart.so.13", "cuda-cudart"), ("libmkl_core.so.2", "mkl")),
+        *(("libarrow.so.1800", "libarrow"), ("libcudnn.so.9", "cudnn"), ("libhwloc.so.15", "libhwloc")),
         *(("libcuda.so.1", None), ("libc.so.6", None), ("libnobody-knows.so.1", None), ("libibverbs.so.1", None)),
     ],
 )
 def test_who_brings_a_library(soname: str, package: str | None) -> None:
     """The driver's and the system's are nobody's: no package can be asked for them."""
     assert next(iter(library_owners().packages(soname)), None) == package
+
+
+def test_any_of_the_packages_that_bring_a_library_will_do() -> None:
+    owners = library_owners()
+    assert {"cudnn", "libcudnn"} <= set(owners.packages("libcudnn.so.9")), "called otherwise for CUDA 13"
+    assert {"libtorch", "pytorch"} <= set(owners.packages("libtorch_cpu.so"))
+    assert {"libarrow", "pyarrow"} <= set(owners.packages("libarrow.so.1800"))
 
 
 def as_prefix(root: Path) -> list[CondaFile]:

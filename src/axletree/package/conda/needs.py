@@ -8,7 +8,6 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 import msgspec
-from packaging.utils import canonicalize_name
 
 from axletree.package.conda.neighbours import Neighbours, needed_outside
 from axletree.package.conda.requires import Names
@@ -49,10 +48,11 @@ class LibraryOwners(msgspec.Struct, frozen=True, kw_only=True):
     def _called(self, distributions: Iterable[str]) -> Iterator[str]:
         """Conda packages of distributions, as far as the table of names has them."""
         for distribution in distributions:
-            base, bracket, extra = distribution.partition("[")
-            plain = re.sub(r"-cu(?:\d+|\*)$", "", canonicalize_name(base) if "*" not in base else base)
-            for spec in self.names.get(f"{plain}{bracket}{extra}", ()):
-                yield spec.partition(" ")[0]
+            pattern = distribution.replace("[", "[[]")
+            exact = [name for name in self.names if fnmatchcase(name, pattern)]
+            for name in (re.sub(r"-cu(?:\d+|\*)$", "", distribution), *exact):
+                for spec in self.names.get(name, ()):
+                    yield spec.partition(" ")[0]
 
 
 class UnownedNeed(msgspec.Struct, frozen=True, kw_only=True):
