@@ -379,9 +379,9 @@ def test_only_wheels_can_be_installed() -> None:
 def test_a_relocation_of_an_imported_tree_needs_it_at_each_of_its_variants() -> None:
     text = TOP.replace('recipe = "base"', 'recipe = "base"\nwhen = { cuda = "13.0" }')
     text += '[stages.moved]\naction = "relocate"\naxes = ["cuda"]\ninputs = ["low/lib"]\n[stages.moved.relocate]\n'
-    assert [
-        each.message for each in problems_of(text)
-    ] == ["variant py311-cuda12.6 does not have stage 'low/lib', which this stage relocates"]
+    assert [each.message for each in problems_of(text)] == [
+        "variant py311-cuda12.6 does not have stage 'low/lib', which this stage relocates"
+    ]
     assert not problems_of(text.replace("[stages.moved]", '[stages.moved]\nwhen = { cuda = "13.0" }'))
 
 
