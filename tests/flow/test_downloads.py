@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.elfs import need
-from support.faulty import make_project
+from support.faulty import PYTHON, make_project
 from support.index_server import serve
 from support.repositories import Origin
 
@@ -171,3 +171,12 @@ def test_cargo_builds_offline_with_crates_that_were_vendored(tmp_path: Path) -> 
     assert ended.code == 0, ended.out
     said = "".join(path.read_text() for path in (project.store / "logs").glob("*.log"))
     assert "The answer is 42" in said
+
+
+@pytest.mark.proof
+def test_a_real_sdist_that_carries_its_crates_is_built_with_the_rust_of_this_host(tmp_path: Path) -> None:
+    need("cargo", "rustc", "cc")
+    project = make_project(tmp_path / "project").online()
+    ended = project.start("wheel", "orjson==3.10.18", "--python", PYTHON, "--out", "dist").end(1200)
+    assert ended.code == 0, ended.out + ended.err
+    assert [name.startswith("orjson-3.10.18-") for name in project.wheels()] == [True]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import shutil
 import tarfile
 from typing import TYPE_CHECKING
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from axletree.store import Store
-from support.faulty import make_project
+from support.elfs import need
+from support.faulty import PYTHON, make_project
 from support.repositories import Origin
 
 if TYPE_CHECKING:
@@ -184,3 +186,57 @@ def test_a_folder_of_your_own_may_have_the_sources_already(project: Project, tmp
     ended = project.build("--json", "--source", str(tmp_path / "checkout"))
     assert ended.code == 0, ended.out + ended.err
     assert "fetch:bind" not in ended.statuses()
+
+
+FETCH_CONTENT = """\
+name = "adder"
+version = "1.0"
+source = { path = "src" }
+
+[sources.nanobind]
+pypi = "nanobind"
+version = "2.4.0"
+into = "third_party/nanobind"
+
+[axes]
+python = ["PYTHON"]
+
+[environments.build]
+
+[stages.build]
+action = "compile"
+axes = ["python"]
+environment = "build"
+tools = ["c++", "cmake"]
+options = { FETCHCONTENT_SOURCE_DIR_NANOBIND = "third_party/nanobind" }
+
+[packages.adder]
+from = "build"
+"""
+CMAKE = """\
+cmake_minimum_required(VERSION 3.18)
+project(adder LANGUAGES CXX)
+find_package(Python REQUIRED COMPONENTS Interpreter Development.Module)
+include(FetchContent)
+FetchContent_Declare(nanobind GIT_REPOSITORY https://git.example/nanobind GIT_TAG v2.4.0)
+FetchContent_MakeAvailable(nanobind)
+nanobind_add_module(adder adder.cpp)
+install(TARGETS adder LIBRARY DESTINATION .)
+"""
+CODE = """\
+#include <nanobind/nanobind.h>
+NB_MODULE(adder, m) { m.def("add", [](int a, int b) { return a + b; }); }
+"""
+
+
+@pytest.mark.proof
+def test_fetch_content_takes_a_real_sdist_from_the_sources(tmp_path: Path) -> None:
+    need("cmake", "c++")
+    files = {"src/CMakeLists.txt": CMAKE, "src/adder.cpp": CODE}
+    project = make_project(tmp_path / "project", FETCH_CONTENT.replace("PYTHON", PYTHON), files=files).online()
+    project.edit("\noptions = ", "\nexpect = ")
+    failed = locked(project).build()
+    assert "CMake's FetchContent nanobind downloads https://git.example/nanobind" in failed.out
+    project.edit("\nexpect = ", "\noptions = ")
+    ended = project.build()
+    assert ended.code == 0, ended.out + ended.err

@@ -165,6 +165,11 @@ class Project:
         """The same project with other variables in the shell."""
         return replace(self, environ={**self.environ, **environ})
 
+    def online(self) -> Project:
+        """The same project with the package index, and the Rust, of whoever runs the tests."""
+        pip = os.environ.get("PIP_CONFIG_FILE", str(Path.home() / ".config/pip/pip.conf"))
+        return self.having(**{**os.environ, "AXLETREE_NO_INDEX": "0", "PIP_CONFIG_FILE": pip})
+
     def edit(self, old: str, new: str, *, file: str = "small.toml") -> None:
         """Replace a text that must be there."""
         path = self.folder / file

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -22,6 +21,7 @@ Tool = Literal["content", "external", "submodule", "cargo", "pip", "other"]
 
 _HERE = expression(r"\blocalhost\b|\b127\.0\.0\.1\b|::1\b")
 _ADDRESS = expression(r"(?P<url>(?:https?|git|ssh|ftp)://[^\s'\"`<>),;\]]+|git@[\w.-]+:[^\s'\"`<>),;\]]+)")
+_GIT = expression(r"unable to access '|^Cloning into |Failed to clone ")
 _WANTS: tuple[tuple[Tool, str], ...] = (
     ("submodule", r"into submodule path '(?:[^'\n]*/source/)?(?P<name>[^'\n]+)'"),
     ("content", r"\b(?P<name>[\w.+-]+)-populate-(?:gitclone|prefix|stamp|download)"),
@@ -48,6 +48,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     """Of the project, the crate, the requirement or the submodule's folder; empty if unknown."""
     url: str = ""
+    git: bool = False
+    """Whether the address is that of a git repository."""
 
 
 def is_local(lines: Iterable[str]) -> bool:
@@ -60,12 +62,13 @@ def wanted_by(lines: Iterable[str]) -> Wanted:
     lines = tuple(lines)
     found = (_ADDRESS.search(line) for line in lines)
     url = next((match.groups["url"].rstrip(".:") for match in found if match is not None), "")
-    url = url.rstrip("/") if url.endswith(".git/") else url
+    git = bool(url) and any(_GIT.search(line) for line in lines)
+    url = url.rstrip("/") if git else url
     for tool, finder in _FINDERS:
         match = next((hit for line in lines if (hit := finder.search(line)) is not None), None)
         if match is not None:
-            return Wanted(tool=tool, name=match.groups.get("name", ""), url=url)
-    return Wanted(url=url)
+            return Wanted(tool=tool, name=match.groups.get("name", ""), url=url, git=git)
+    return Wanted(url=url, git=git)
 
 
 def no_network(setting: StageSetting, wanted: Wanted) -> tuple[str, str, str]:
@@ -104,7 +107,8 @@ def _who(wanted: Wanted) -> str:
 
 
 def _advice(wanted: Wanted, setting: StageSetting) -> Iterator[str]:
-    slug = re.sub(r"[^a-z0-9]+", "-", wanted.name.lower()).strip("-") or "name"
+    letters = (letter if letter.isascii() and letter.isalnum() else " " for letter in wanted.name.lower())
+    slug = "-".join("".join(letters).split()) or "name"
     match wanted.tool:
         case "submodule":
             yield from fetched(setting, submodules=True)
@@ -127,10 +131,9 @@ def _advice(wanted: Wanted, setting: StageSetting) -> Iterator[str]:
 
 
 def _source(slug: str, wanted: Wanted, setting: StageSetting) -> Iterator[str]:
-    is_git = wanted.url.endswith(".git") or not wanted.url.startswith(("https://", "http://"))
     yield f"Add it to the sources in {setting.recipe}:"
     yield f"    [sources.{slug}]"
-    if is_git and wanted.url:
+    if wanted.git:
         yield f'    git = "{wanted.url}"'
         yield '    ref = "TAG OR COMMIT"'
     else:

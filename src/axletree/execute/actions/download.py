@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from axletree.core.errors import HostError, StageError
+from axletree.core.errors import ExpectationError, HostError
 from axletree.core.units import some_lines
 from axletree.execute.actions.hipify import compare
 from axletree.execute.actions.run import run_commands
@@ -91,19 +91,19 @@ def network_variables(environ: Mapping[str, str], *, mine: bool) -> dict[str, st
     return passed
 
 
-def _wrong(context: ActionContext[DownloadParameters], pinned: Digest | None, tree: Digest) -> StageError:
+def _wrong(context: ActionContext[DownloadParameters], pinned: Digest | None, tree: Digest) -> ExpectationError:
     """The error of files that are not the pinned ones."""
     setting = context.request.local.setting
     table = f"stages.{context.request.stage.partition('[')[0]}"
     place = f"{table}.sha256" if setting is None else setting.place(f"{table}.sha256")
     if pinned is None:
         message = f'nothing pins what the stage downloads; for these files, the digest is\n    sha256 = "{tree}"'
-        return StageError(message, hint=f"check the files, then set {place}")
+        return ExpectationError(message, hint=f"check the files, then set {place}")
     message = (
         f"the downloaded files are not the pinned ones\n    expected sha256 {pinned}\n    got sha256      {tree}"
         f"{_difference(context, pinned, tree)}"
     )
-    return StageError(message, hint=f"if the change is intended, correct {place}")
+    return ExpectationError(message, hint=f"if the change is intended, correct {place}")
 
 
 def _difference(context: ActionContext[DownloadParameters], pinned: Digest, tree: Digest) -> str:
