@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import shutil
 import tarfile
 from typing import TYPE_CHECKING
