@@ -13,8 +13,8 @@ from axletree.core.errors import RecipeError
 from axletree.environment.conda_file import read_explicit, spec_of_address
 from axletree.environment.environment_yml import read_environment_yml
 from axletree.environment.imported import Imported, recipe_table
-from axletree.environment.match_spec import parse_match_spec
 from axletree.recipe.documents import read_document
+from axletree.recipe.match_spec import parse_match_spec
 from axletree.recipe.only_environments import stood_in
 from axletree.recipe.parse import parse_document
 

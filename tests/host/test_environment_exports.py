@@ -12,7 +12,7 @@ from axletree.environment.delta import Order
 from axletree.environment.description import Description, InstalledPackage, Provider
 from axletree.environment.export import exported
 from axletree.environment.layers import setting
-from axletree.environment.match_spec import parse_match_spec
+from axletree.recipe.match_spec import parse_match_spec
 
 yaml = pytest.importorskip("yaml")
 rattler = pytest.importorskip("rattler")

@@ -20,7 +20,7 @@ from axletree.core.values import Digest, canonical_json, digest_of
 from axletree.execute.context import Context
 from axletree.execute.lacking import lacking_requirements
 from axletree.execute.process import Log
-from axletree.execute.stage_venvs import DESCRIPTION, LOCK, ensure_environment
+from axletree.execute.stage_venvs import DESCRIPTION, LOCK, ensure_venv
 from axletree.execute.variables import child_environment
 from axletree.host.interpreters import find_interpreter, identity
 from axletree.host.tools import SYSTEM_PATH
@@ -233,19 +233,19 @@ def environment_of(store: Store, interpreter: Interpreter) -> tuple[Context, Dig
 
 def test_an_environment_is_made_once(store: Store, interpreter: Interpreter) -> None:
     context, tree = environment_of(store, interpreter)
-    folder = ensure_environment(context, tree)
+    folder = ensure_venv(context, tree)
     (folder / "mark").touch()
-    assert ensure_environment(context, tree) == folder
+    assert ensure_venv(context, tree) == folder
     assert (folder / "mark").exists()
     assert not (context.work / "wheels").exists()
 
 
 def test_an_environment_whose_interpreter_is_gone_is_made_anew(store: Store, interpreter: Interpreter) -> None:
     context, tree = environment_of(store, interpreter)
-    folder = ensure_environment(context, tree)
+    folder = ensure_venv(context, tree)
     (folder / "bin" / "python").unlink()
     (folder / "bin" / "python").symlink_to("/nowhere/python")
-    assert ensure_environment(context, tree) == folder
+    assert ensure_venv(context, tree) == folder
     assert installed(folder) == {"demo": "1.0"}
     subprocess.run([folder / "bin" / "python", "-I", "-c", "import demo"], check=True)
     assert [path.name for path in store.environments.iterdir()] == [folder.name]
@@ -254,7 +254,7 @@ def test_an_environment_whose_interpreter_is_gone_is_made_anew(store: Store, int
 def test_requirements_hold_for_the_environments_python(store: Store, interpreter: Interpreter) -> None:
     """Not for the one that Axletree runs with."""
     context, tree = environment_of(store, interpreter)
-    folder = ensure_environment(context, tree)
+    folder = ensure_venv(context, tree)
     markers = marker_environment(folder)
     assert markers["python_full_version"] == interpreter.version
     assert markers == {**default_environment()}

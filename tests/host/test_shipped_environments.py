@@ -17,8 +17,8 @@ from axletree.app.env_names import load_environments
 from axletree.app.shipped import shipped_environments
 from axletree.cli.main import cli
 from axletree.core.errors import AxletreeError
-from axletree.environment.match_spec import parse_match_spec
 from axletree.recipe.axes import expand
+from axletree.recipe.match_spec import parse_match_spec
 from axletree.recipe.target import resolve
 from support.conda import demo, index, put, put_python, text
 

@@ -14,7 +14,6 @@ import axletree_runtime
 from axletree.buildsystem.cmake import features, python_switch
 from axletree.buildsystem.era import _RUNS_CMAKE
 from axletree.environment import loader
-from axletree.environment.match_spec import parse_match_spec
 from axletree.execute import process, progress
 from axletree.execute.actions.test import _COUNT
 from axletree.host import git
@@ -24,6 +23,7 @@ from axletree.host.sdk.artifacts import parse_checksum
 from axletree.package.drift import conda_recipe, scripts, vendored
 from axletree.package.sdk.packed import parse_control
 from axletree.recipe.checks import values
+from axletree.recipe.match_spec import parse_match_spec
 from axletree_runtime import _detect, _preload, _test_load
 from support.ambiguity import verdict
 

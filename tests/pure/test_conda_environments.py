@@ -7,9 +7,9 @@ import pytest
 from axletree.environment.channels import unreadable_channel
 from axletree.environment.conda_file import spec_of_address
 from axletree.environment.imported import name_from, secret_in, without_secrets
-from axletree.environment.match_spec import parse_match_spec
 from axletree.environment.pip_lines import read_pip_line
 from axletree.environment.python_pin import PythonPin, python_pin
+from axletree.recipe.match_spec import parse_match_spec
 
 
 @pytest.mark.parametrize(

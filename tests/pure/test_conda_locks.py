@@ -7,11 +7,36 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from axletree.core.errors import RecipeError
-from axletree.recipe.conda_locks import CondaLock, LockedPackage, conda_lock_name, parse_conda_lock, render_conda_lock
+from axletree.recipe.conda_locks import (
+    CondaLock,
+    Exports,
+    LockedPackage,
+    check_conda_lock,
+    exports_of,
+    parse_conda_lock,
+    render_conda_lock,
+)
+from axletree.recipe.environments import TargetEnvironment, conda_lock_name
 
 TEXT = st.text(max_size=12)
 PACKAGES = st.lists(
-    st.builds(LockedPackage, name=TEXT, version=TEXT, build=TEXT, url=TEXT, sha256=TEXT, md5=TEXT),
+    st.builds(
+        LockedPackage,
+        name=TEXT,
+        version=TEXT,
+        build=TEXT,
+        build_number=st.integers(0, 9),
+        subdir=TEXT,
+        filename=TEXT.filter(lambda name: "/" not in name),
+        channel=TEXT,
+        url=TEXT,
+        size=st.integers(0, 1 << 40),
+        sha256=TEXT,
+        md5=TEXT,
+        depends=st.lists(TEXT, max_size=2).map(tuple),
+        noarch=st.sampled_from([None, "generic", "python"]),
+        run_exports=st.builds(Exports, weak=st.lists(TEXT, max_size=2).map(tuple)),
+    ),
     max_size=5,
     unique_by=lambda each: each.name,
 )
@@ -74,13 +99,62 @@ def test_what_is_no_lock_is_said_with_what_to_do(text: str) -> None:
     (problem,) = error.value.problems
     assert (problem.file, problem.hint) == (
         "conda-lock.test.toml",
-        "remove the file and run `axletree env create` again",
+        "run `axletree lock RECIPE`",
     )
     assert problem.message.startswith("the file is not a valid lock of a conda environment: ")
 
 
-def test_digests_that_a_channel_does_not_tell_are_left_out() -> None:
-    package = LockedPackage(name="a", version="1", build="h_0", url="https://example.org/a.conda", md5="0" * 32)
-    text = render_conda_lock(CondaLock(platform="linux-64", channels=(), requires=(), packages=(package,)))
-    assert "sha256" not in text
-    assert f'md5 = "{"0" * 32}"' in text
+def package(name: str, **fields: object) -> LockedPackage:
+    given = {"version": "1", "build": "h_0", "subdir": "linux-64", "filename": f"{name}-1-h_0.conda", "size": 1}
+    return LockedPackage(name=name, sha256="0" * 64, **given | fields)  # type: ignore[arg-type]
+
+
+def environment(**fields: object) -> TargetEnvironment:
+    given = {"name": "host", "python": "3.11", "requires": ("zlib",), "axes": {}, "lock": "x", "channels": ("c",)}
+    return TargetEnvironment(**given | {"provider": "conda"} | fields)  # type: ignore[arg-type]
+
+
+LOCK = CondaLock(
+    platform="linux-64",
+    channels=("c",),
+    requires=("zlib", "python 3.11.*"),
+    exported=("libstdcxx >=13",),
+    packages=(
+        package("zlib", run_exports=Exports(weak=("zlib >=1.3,<2",))),
+        package("deep", run_exports=Exports(weak=("deep >=1",), strong=("deep >=1",))),
+    ),
+)
+
+
+def test_only_packages_that_are_named_export() -> None:
+    assert exports_of(LOCK, "weak") == ("zlib >=1.3,<2",)
+    assert exports_of(LOCK, "strong") == ()
+
+
+@pytest.mark.parametrize(
+    ("fields", "exported", "platform", "said"),
+    [
+        ({}, ["libstdcxx >=13"], "linux-64", []),
+        ({}, ["libstdcxx >=13"], "linux-aarch64", ["the platform is linux-aarch64, was linux-64"]),
+        ({}, [], "linux-64", ["run export libstdcxx >=13 removed"]),
+        (
+            {"python": "3.12"},
+            ["libstdcxx >=13"],
+            "linux-64",
+            ["requirement python 3.12.* added", "requirement python 3.11.* removed"],
+        ),
+        ({"channels": ("d", "c")}, ["libstdcxx >=13"], "linux-64", ["channel d added"]),
+        ({"wheels": ("demo",)}, ["libstdcxx >=13"], "linux-64", ["wheel demo added"]),
+    ],
+)
+def test_what_no_longer_fits_is_said(
+    fields: dict[str, object], exported: list[str], platform: str, said: list[str]
+) -> None:
+    found = check_conda_lock(LOCK, environment(**fields), file="x", platform=platform, exported=exported)
+    assert [each.message for each in found] == [f"the lock is out of date: {text}" for text in said]
+
+
+def test_a_file_name_leads_nowhere_else() -> None:
+    text = render_conda_lock(LOCK).replace("zlib-1-h_0.conda", "../zlib-1-h_0.conda")
+    with pytest.raises(RecipeError, match="must be a plain file name"):
+        parse_conda_lock(text, file="x")

@@ -263,8 +263,8 @@ def test_what_a_provider_does_not_have_is_told(keys: str, message: str) -> None:
         recipe_of(f'{SMALL}\n[environments.other]\naxes = ["gpu"]\npython = "3.11"\n{keys}\n')
 
 
-def test_stages_and_tests_run_in_a_venv_only() -> None:
-    text = SMALL.replace('requires = ["setuptools"]', 'provider = "conda"\nchannels = ["x"]\nrequires = ["setuptools"]')
+def test_stages_and_tests_need_an_environment_that_is_installed() -> None:
+    text = SMALL.replace('requires = ["setuptools"]', 'provider = "system"')
     with pytest.raises(RecipeError) as caught:
         recipe_of(text)
     assert [problem.key for problem in caught.value.problems] == ["stages.bind.environment", "tests.smoke.environment"]

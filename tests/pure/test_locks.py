@@ -12,6 +12,7 @@ from packaging.markers import Marker
 from packaging.pylock import Pylock
 
 from axletree.core.errors import RecipeError
+from axletree.recipe.environments import TargetEnvironment
 from axletree.recipe.locks import (
     LockedWheel,
     PyLock,
@@ -24,7 +25,6 @@ from axletree.recipe.locks import (
     render_lock,
     render_source,
 )
-from axletree.recipe.target import TargetEnvironment
 from axletree.recipe.target_source import TargetSource
 
 FILE = "r/pylock.build-py311.toml"

@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from axletree.core.errors import RecipeError
 from axletree.recipe.axes import expand
+from axletree.recipe.environments import lock_name
 from axletree.recipe.parse import parse_recipe
-from axletree.recipe.target import lock_name, resolve
+from axletree.recipe.target import resolve
 from support.recipes import SMALL, recipe_of, shipped_defaults, targets_of
 
 SCATTER = Path(__file__).parents[2] / "recipes" / "torch-scatter.toml"

@@ -24,7 +24,7 @@ from support.requests import lookup_in
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping
 
-    from axletree.recipe.target import TargetEnvironment
+    from axletree.recipe.environments import TargetEnvironment
 
 MANY = SMALL.replace('python = ["3.11", "3.12"]', 'python = ["3.11", "3.12", "3.13"]')
 """Two GPUs and three Pythons: one source, two libraries, six bindings."""

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 from packaging.utils import canonicalize_name
 
 from axletree.core.errors import HostError
+from axletree.host.conda_install import INSTALL_RATTLER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from axletree.recipe.target import Target
-
-INSTALL_RATTLER = "pip install 'py-rattler>=0.20'"
 
 
 def conda_inputs(targets: Sequence[Target]) -> dict[str, Any]:

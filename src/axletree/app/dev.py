@@ -283,7 +283,10 @@ def _project(
     own = context.parameters.env
     venv = Path(state.venv) if state.venv is not None else None
     keeps = state.way in {"setuptools", "backend"}
-    with child_environment(context, venv=venv, compiles=True, variables=own, root=tree, keep_flags=keeps) as variables:
+    programs, host = (venv, None) if state.build_prefix is None else (Path(state.build_prefix), venv)
+    with child_environment(
+        context, venv=programs, host=host, compiles=True, variables=own, root=tree, keep_flags=keeps
+    ) as variables:
         env = variables | workplace_variables(context, _workplace(state))
         note_environment(context, env)
         yield Project(

@@ -12,6 +12,7 @@ import msgspec
 from axletree import registry
 from axletree.app import planning
 from axletree.app.build import find_ccache, run_plan
+from axletree.app.dev_conda import BUILD_PREFIX, MARK, has_prefix, have_prefix
 from axletree.app.dev_part import find_stage, folder_of, part_of, python_of
 from axletree.app.image_inputs import refuse_images
 from axletree.app.local_facts import local_facts
@@ -25,6 +26,7 @@ from axletree.disk import remove_tree
 from axletree.execute.laying import lay_out
 from axletree.execute.stage_venvs import UV_CACHE
 from axletree.host import machine
+from axletree.host.conda_prefix import is_whole
 from axletree.host.devtree import FOLDER, DevState, digests, stamps
 from axletree.host.files import replace_file
 from axletree.host.tools import SYSTEM_PATH, TOOLCHAIN, find_programs
@@ -48,9 +50,6 @@ if TYPE_CHECKING:
     from axletree.plan.graph import PlannedStage
     from axletree.recipe.settings import Settings
     from axletree.store.store import Store
-
-_MARK = "axletree-dev.json"
-"""File of an environment that says which locked environments it holds."""
 
 
 class DevRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,8 +119,9 @@ def set_up(
         StageError: something that the stage needs fails.
     """
     prepared, part = _plan(wanted, store, environ)
-    parts = [need for name, need in part.stage.needs.items() if name == "environment"]
-    tests = tuple(_test_environments(prepared, parts))
+    parts = [need for name in ("environment", "host") if (need := part.stage.needs.get(name)) is not None]
+    conda = any(has_prefix(prepared.plan.stages[each]) for each in parts)
+    tests = () if conda else tuple(_test_environments(prepared, parts))
     fresh = False
     trees = _run(
         prepared,
@@ -132,16 +132,20 @@ def set_up(
         emit=emit,
     )
     environments = tuple(dict.fromkeys(trees[stage] for stage in (*tests, *parts)))
-    if parts:
+    # In our folder nobody else has one; it is without a mark where making it was interrupted.
+    ours = wanted.venv.is_relative_to(wanted.tree / FOLDER) or (before is not None and before.venv == str(wanted.venv))
+    if conda:  # the last one is what is linked against, where there are two
+        fresh = have_prefix(wanted.venv, trees[parts[-1]], store, ours=ours)
+        if len(parts) > 1:
+            have_prefix(wanted.tree / BUILD_PREFIX, trees[parts[0]], store, ours=True)
+    elif parts:
         version = python_of(prepared.plan.stages[parts[0]])
-        # In our folder nobody else has one; it is without a mark where making it was interrupted.
-        ours = wanted.venv.is_relative_to(wanted.tree / FOLDER) or (
-            before is not None and before.venv == str(wanted.venv)
-        )
         fresh = _have_venv(wanted.venv, prepared.interpreters[version], environments, store, ours=ours)
     inputs = {name: trees[stage] for name, stage in (part.inputs | part.sources).items()}
     _lay_out(wanted.tree, inputs, store)
     state = _state(wanted, before, prepared, part, environments=environments if parts else (), inputs=inputs)
+    if "host" in part.stage.needs:
+        state = msgspec.structs.replace(state, build_prefix=str(wanted.tree / BUILD_PREFIX))
     return msgspec.structs.replace(state, project={}) if fresh else state
 
 
@@ -150,7 +154,7 @@ def plan_changed(state: DevState, environ: Mapping[str, str]) -> bool:
     recipe = Path(state.recipe)
     if not recipe.exists():
         raise UsageError(Problem(file=state.recipe, message="the recipe no longer exists"), hint="restore the recipe")
-    venv_there = state.venv is None or (Path(state.venv) / "bin" / "python").exists()
+    venv_there = state.venv is None or (Path(state.venv) / "bin" / "python").exists() or is_whole(Path(state.venv))
     return not (
         venv_there
         and state.read == read_of(recipe, state.sets)
@@ -228,7 +232,7 @@ def _have_venv(
     Raises:
         UsageError: the folder holds something else.
     """
-    mark = venv / _MARK
+    mark = venv / MARK
     held = {"python": f"{interpreter.path} {interpreter.version}", "environments": list(environments)}
     if venv.exists() and any(venv.iterdir()):
         if not (ours or mark.exists()):

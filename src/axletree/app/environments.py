@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from axletree.app.conda_channels import channel_addresses, machine_subdir
 from axletree.app.dev_setup import choose_variant
 from axletree.app.env_names import load_environments
-from axletree.app.env_packages import channel_addresses, install, interpreter_platform
+from axletree.app.env_packages import Means, install
 from axletree.app.env_place import claimed
 from axletree.backends.cuda import cuda_release
 from axletree.check.engine import apply_rules
@@ -38,8 +39,9 @@ if TYPE_CHECKING:
     from axletree.app.recipes import LoadedRecipe
     from axletree.environment.export import Format
     from axletree.environment.layers import Layer, World
+    from axletree.recipe.environments import TargetEnvironment
     from axletree.recipe.settings import Settings
-    from axletree.recipe.target import Target, TargetEnvironment
+    from axletree.recipe.target import Target
     from axletree.store.store import Store
 
 PLACE = Path(".axletree") / "env"
@@ -93,9 +95,8 @@ def create(
     with claimed(place):
         prefix = place / PREFIX
         say(f"creating {environment.name} for {target.variant} in {place}")
-        content = install(
-            loaded, environment, prefix, store=store, settings=settings, environ=environ, upgrade=upgrade, say=say
-        )
+        means = Means(store=store, settings=settings, environ=environ, say=say)
+        content = install(loaded, target, environment, prefix, means, upgrade=upgrade)
         layers = _layers(environment, prefix, place)
         world, layer, root = _toolkit(target, environment, layers, given=toolkit, environ=environ)
         layers, notes = _worked_around(ordered(layers, _with_gcc(layer, prefix, target), world), place, environ)
@@ -349,5 +350,5 @@ def verify(
 
 def export(description: Description, form: Format, *, locked: bool) -> ExportedEnvironment:
     """The environment as a file of another tool."""
-    text = exported(description, form, platform=interpreter_platform(), locked=locked)
+    text = exported(description, form, platform=machine_subdir(), locked=locked)
     return ExportedEnvironment(format=form, text=text)

@@ -9,9 +9,10 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from axletree.app.image_inputs import ImageInputs
-from axletree.app.plan_inputs import find_pythons, plan_inputs, refuse_secrets
+from axletree.app.plan_inputs import find_pythons, plan_inputs
 from axletree.app.planned_recipes import PlannedRecipe
 from axletree.app.recipes import LoadedRecipe, load_whole, named_recipe, problem_at, with_source
+from axletree.app.refusals import refuse_secrets
 from axletree.app.sources import lock_command, naming
 from axletree.core.errors import LockError, RecipeError, UsageError
 from axletree.core.records import Interpreter
@@ -194,14 +195,17 @@ def plan_imports(
     interpreters: dict[str, Interpreter] = {}
     for name, several in found.items():
         loaded = imports.recipes[name]
-        recipes[name] = PlannedRecipe(loaded=loaded, targets=tuple(several), relock=lock_command(loaded))
+        relock = lock_command(loaded)
         _refuse_images(loaded, several)
         refuse_secrets(several, loaded)
         pythons = find_pythons(loaded, several, store, environ, only_plan=only_plan, only_used=True)
         interpreters |= pythons
-        with _locks_of_others(), naming(loaded, recipes[name].relock):
+        with _locks_of_others(), naming(loaded, relock):
             used = [_only_used(target) for target in several]
             inputs[name] = plan_inputs(loaded, used, store, pythons, {}, ImageInputs(), out, only_plan=only_plan)
+            recipes[name] = PlannedRecipe(
+                loaded=loaded, targets=tuple(several), relock=relock, conda=inputs[name].conda
+            )
             for target in several:
                 require_locks(target, inputs[name])
         refuse_doubles(loaded, used, inputs[name])

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from axletree.app.conda_inputs import INSTALL_RATTLER
 from axletree.app.planned_recipes import recipe_of
 from axletree.check.engine import apply_rules
 from axletree.check.rules.plan import LOCK_RULES, PLAN_RULES, Part, Unlocked
+from axletree.host.conda_install import INSTALL_RATTLER
 from axletree.host.tools import how_to_install
 from axletree.plan.actions.environment import EnvironmentParameters
 from axletree.plan.actions.fetch import CommitSource, FetchParameters
@@ -42,7 +43,10 @@ def _parts(
     tools: Mapping[str, Tool],
 ) -> Iterator[Part]:
     match stage.step.parameters:
-        case EnvironmentParameters(version=version) if not interpreters[version].path:
+        case EnvironmentParameters(conda=packages) if packages:
+            if importlib.util.find_spec("rattler") is None:
+                yield Part(name="py-rattler", fix=f"$ {INSTALL_RATTLER}", installed=False)
+        case EnvironmentParameters(version=version) if version in interpreters and not interpreters[version].path:
             yield Part(name=f"Python {version}", fix=f"$ uv python install {version}", installed=False)
         case ClientTestParameters(installer="conda") if not clients["conda"]:
             yield Part(name="py-rattler", fix=f"$ {INSTALL_RATTLER}", installed=False)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from axletree import registry
+from axletree.app.conda_channels import addresses
 from axletree.app.image_inputs import image_name, portable_interpreters
 from axletree.app.planned_recipes import recipe_of, targets_of
 from axletree.app.setting import setting_of
 from axletree.app.stated import expected, stated
 from axletree.core.records import LocalFacts
+from axletree.plan.actions.environment import EnvironmentParameters
 
 if TYPE_CHECKING:
     from axletree.app.planning import Prepared
@@ -35,11 +37,23 @@ def local_facts(prepared: Prepared, stage: PlannedStage, *, ccache: str | None) 
         ccache=ccache if prepared.specs[stage.action].compiles and step.image is None else None,
         workspace=_workspace(prepared, stage) if step.workspace else None,
         continues=None if continued is None else _workspace(prepared, continued),
+        addresses=_addresses(prepared, stage),
         extra_indexes=() if backend is None else (backend.torch_index(step.axes["gpu"]),),
         stated=stated(planned.loaded, targets[0], stage),
         expected=expected(planned.loaded, targets[0], stage),
         setting=setting_of(planned.loaded, targets, stage, lock=planned.relock),
     )
+
+
+def _addresses(prepared: Prepared, stage: PlannedStage) -> dict[str, str]:
+    """Where the packages of a conda environment are."""
+    match stage.step.parameters:
+        case EnvironmentParameters(conda=packages) if packages:
+            planned = recipe_of(prepared, stage)
+            known = addresses(planned.loaded, planned.conda)
+            return {package.sha256: known[package.sha256] for package in packages}
+        case _:
+            return {}
 
 
 def _workspace(prepared: Prepared, stage: PlannedStage) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from axletree import registry
+from axletree.app.conda_lock import LockingConda, lock_conda_environments
 from axletree.app.defaults import pin_of
 from axletree.app.image_lock import lock_images
 from axletree.app.lock_changes import (
@@ -16,6 +17,7 @@ from axletree.app.lock_changes import (
     LockedRecipe,
     PartlyLockedError,
     defaults_pins,
+    in_environment,
     lines_changed,
     pins_of,
     source_pins,
@@ -34,6 +36,7 @@ from axletree.host.indexes import IndexSettings, read_indexes
 from axletree.host.interpreters import look_for_interpreters
 from axletree.host.resolve import resolve_environment
 from axletree.recipe.axes import expand, select
+from axletree.recipe.conda_locks import CondaLock, conda_pins, render_conda_lock
 from axletree.recipe.defaults import DEFAULTS_LOCK
 from axletree.recipe.image_locks import IMAGE_LOCK
 from axletree.recipe.locks import (
@@ -47,7 +50,7 @@ from axletree.recipe.locks import (
     render_lock,
     render_source,
 )
-from axletree.recipe.target import Target, TargetEnvironment, resolve
+from axletree.recipe.target import Target, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,6 +60,7 @@ if TYPE_CHECKING:
     from axletree.core.errors import Problem
     from axletree.core.records import Interpreter
     from axletree.recipe.defaults import Defaults
+    from axletree.recipe.environments import TargetEnvironment
 
 
 def lock_recipe(
@@ -99,6 +103,7 @@ def lock_recipe(
             _lock_environments(
                 loaded, _distinct([each for target in targets for each in target.environments]), locking, found
             )
+            _lock_conda(loaded, targets, locking, found)
             _lock_images(loaded, targets, locking, found)
         _refuse(found.failures)
     except AxletreeError as error:
@@ -211,7 +216,26 @@ def _lock_environments(
             found.texts[environment.lock], file = _lock_environment(loaded, environment, interpreter, locking)
             found.files.append(file)
         except AxletreeError as error:
-            found.failures[environment.lock] = _in_environment(error, environment, loaded)
+            found.failures[environment.lock] = in_environment(error, environment, loaded)
+
+
+def _lock_conda(loaded: LoadedRecipe, targets: Sequence[Target], locking: _Locking, found: _Found) -> None:
+    how = LockingConda(
+        surroundings=locking.surroundings, indexes=locking.indexes, upgrade=locking.upgrade, note=locking.note
+    )
+    for environment, before, lock in lock_conda_environments(loaded, targets, how):
+        if not isinstance(lock, CondaLock):
+            found.failures[environment.lock] = in_environment(lock, environment, loaded)
+            continue
+        found.texts[environment.lock] = text = render_conda_lock(lock)
+        file = LockedFile(
+            **_outcome(loaded, environment.lock, text),
+            packages=len(lock.packages) + len(lock.wheels),
+            size=lock.size,
+            what=environment.name,
+            changes=lines_changed(conda_pins(before), conda_pins(lock)),
+        )
+        found.files.append(file)
 
 
 def _lock_images(loaded: LoadedRecipe, targets: Sequence[Target], locking: _Locking, found: _Found) -> None:
@@ -275,7 +299,7 @@ def _other_version(
 
 
 def _distinct(environments: Sequence[TargetEnvironment]) -> list[TargetEnvironment]:
-    """One of each lock; without requirements there is nothing to lock, and `env create` locks a conda prefix."""
+    """One of each lock of virtual environments; without requirements there is nothing to lock."""
     return list({each.lock: each for each in environments if each.requires and each.provider == "venv"}.values())
 
 
@@ -380,9 +404,3 @@ def _write(folder: Path, texts: Mapping[str, str]) -> None:
     except OSError as error:
         hint = "copy the recipe to a folder that you can write to, and lock it there"
         raise HostError(f"cannot write {error.filename or folder}: {error.strerror}", hint=hint) from error
-
-
-def _in_environment(error: AxletreeError, environment: TargetEnvironment, loaded: LoadedRecipe) -> AxletreeError:
-    """The same error, saying which environment it is about."""
-    key = f"environments.{environment.name}"
-    return type(error)(*(msgspec.structs.replace(each, file=str(loaded.path), key=key) for each in error.problems))

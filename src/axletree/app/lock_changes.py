@@ -13,7 +13,9 @@ from axletree.recipe.defaults import MADE_FROM
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from axletree.core.errors import Problem
+    from axletree.app.recipes import LoadedRecipe
+    from axletree.core.errors import AxletreeError, Problem
+    from axletree.recipe.environments import TargetEnvironment
     from axletree.recipe.locks import PyLock, SourceLock, SourceLocks
 
 
@@ -26,7 +28,7 @@ class LockedFile(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     outcome: Outcome
     packages: int
-    """Wheels of an environment; sources, of the source's lock."""
+    """Wheels and conda packages of an environment; sources, of the source's lock."""
     size: int | None
     """Bytes to download; ``None`` if unknown."""
     what: str
@@ -35,9 +37,21 @@ class LockedFile(msgspec.Struct, frozen=True, kw_only=True):
     """What is new (``+ numpy 2.4.0``) and what is gone (``- numpy 2.3.5``)."""
 
     @property
-    def of_environment(self) -> bool:
-        """Whether it pins wheels, not the source or the stages."""
-        return self.path.rpartition("/")[2].startswith("pylock.")
+    def pinned(self) -> str | None:
+        """What each of its packages is; ``None`` where it pins the source or the stages."""
+        name = self.path.rpartition("/")[2]
+        return "wheel" if name.startswith("pylock.") else "package" if name.startswith("conda-lock.") else None
+
+
+def in_environment(error: AxletreeError, environment: TargetEnvironment, loaded: LoadedRecipe) -> AxletreeError:
+    """The same error, saying which environment it is about, if it does not name a line of the recipe itself."""
+    key = f"environments.{environment.name}"
+    return type(error)(
+        *(
+            each if each.line is not None else msgspec.structs.replace(each, file=str(loaded.path), key=key)
+            for each in error.problems
+        )
+    )
 
 
 class LockedRecipe(msgspec.Struct, frozen=True, kw_only=True):

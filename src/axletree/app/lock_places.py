@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 WITH_SET = "locks-with-set"
 """Folder beside a recipe's locks, with one folder for each ``--set`` that decides what is locked."""
-_PATTERNS = ("pylock.*.toml", "*.lock.toml")
+_PATTERNS = ("pylock.*.toml", "conda-lock.*.toml", "*.lock.toml")
 
 
 class LockPlaces(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,13 +10,12 @@ import msgspec
 
 from axletree import registry
 from axletree.app.carried import carried_files
+from axletree.app.conda_channels import conda_locks
 from axletree.app.conda_inputs import conda_inputs
 from axletree.app.host_libraries import host_libraries
-from axletree.app.recipes import LoadedRecipe, problem_at
 from axletree.app.sources import extra_inputs, locked_environments, source_inputs
 from axletree.binary.zip.deflate import COMPRESSOR
-from axletree.core.errors import HostError, RecipeError
-from axletree.core.secrets import looks_secret
+from axletree.core.errors import HostError
 from axletree.host.interpreters import look_for_interpreters, stand_in
 from axletree.host.shipped_data import shipped_digest
 from axletree.package.libraries.build_paths import interpreter_folders
@@ -28,10 +27,11 @@ from axletree.plan.relocation import graft_key
 from axletree.recipe.part import used_environments
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from axletree.app.image_inputs import ImageInputs
+    from axletree.app.recipes import LoadedRecipe
     from axletree.core.records import Interpreter
     from axletree.recipe.target import Target
     from axletree.store.store import Store
@@ -84,28 +84,6 @@ def find_pythons(
     )
 
 
-def refuse_secrets(targets: Iterable[Target], loaded: LoadedRecipe) -> None:
-    """A passed variable's value lies in records and reports, so it must not be a secret.
-
-    Raises:
-        RecipeError: a name looks like one.
-    """
-    hint = (
-        "the store keeps the values of variables passed to builds; fetch anything that needs a secret before the build"
-    )
-    problems = {
-        (stage.name, number): problem_at(
-            loaded, ("stages", stage.name, "pass-env", number), f"{name} looks like a secret", hint=hint
-        )
-        for target in targets
-        for stage in target.stages
-        for number, name in enumerate(stage.pass_env)
-        if looks_secret(name)
-    }
-    if problems:
-        raise RecipeError(*problems.values())
-
-
 def plan_inputs(
     loaded: LoadedRecipe,
     targets: Sequence[Target],
@@ -142,6 +120,7 @@ def plan_inputs(
         extras=extra_inputs(loaded, targets, store, only_plan=only_plan),
         images=images.in_keys,
         environments=locked_environments(loaded, targets, interpreters, only_plan=only_plan),
+        conda=conda_locks(loaded, targets, only_plan=only_plan),
         interpreters={
             version: interpreter_folders([interpreter.path, os.path.realpath(interpreter.path)])
             for version, interpreter in interpreters.items()

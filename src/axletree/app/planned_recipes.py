@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from axletree.app.recipes import LoadedRecipe
+from axletree.recipe.conda_locks import CondaLock
 from axletree.recipe.target import Target
 
 if TYPE_CHECKING:
@@ -23,13 +25,17 @@ class PlannedRecipe(msgspec.Struct, frozen=True, kw_only=True):
     targets: tuple[Target, ...]
     relock: str
     """The command that locks it."""
+    conda: Mapping[str, CondaLock]
+    """Locks of its conda environments, by file name."""
 
 
 def recipe_of(prepared: Prepared, stage: PlannedStage) -> PlannedRecipe:
     """The recipe that a stage is of."""
     if stage.recipe:
         return prepared.imported[stage.recipe]
-    return PlannedRecipe(loaded=prepared.loaded, targets=prepared.targets, relock=prepared.relock)
+    return PlannedRecipe(
+        loaded=prepared.loaded, targets=prepared.targets, relock=prepared.relock, conda=prepared.inputs.conda
+    )
 
 
 def targets_of(planned: PlannedRecipe, stage: PlannedStage) -> Sequence[Target]:

@@ -13,14 +13,14 @@ from axletree.app.epoch import source_date_epoch
 from axletree.app.image_inputs import ImageInputs, image_inputs
 from axletree.app.imports import load_imports, plan_imports, refuse_doubles
 from axletree.app.lacking import lacking_parts, unlocked_stages
-from axletree.app.plan_inputs import find_pythons, plan_inputs, refuse_secrets
+from axletree.app.plan_inputs import find_pythons, plan_inputs
 from axletree.app.planned_recipes import PlannedRecipe
-from axletree.app.recipes import LoadedRecipe, load_whole, problem_at, with_source
+from axletree.app.recipes import LoadedRecipe, load_whole, with_source
+from axletree.app.refusals import refuse_nothing, refuse_secrets
 from axletree.app.releases import release_version
 from axletree.app.sources import lock_command, naming
 from axletree.app.stage_reasons import own_reasons, reasons, source_changes
 from axletree.check.rules.plan import Part
-from axletree.core.errors import Problem, RecipeError
 from axletree.core.events import Download, StagePlanned
 from axletree.core.records import Interpreter, StageRecord
 from axletree.core.values import Digest, StageId
@@ -34,7 +34,6 @@ from axletree.plan.imports import NO_IMPORTS, PlanImports
 from axletree.plan.inputs import PlanInputs
 from axletree.plan.keys import TOOLKIT_PROGRAMS, Resolved, Surroundings, resolve_plan
 from axletree.recipe.axes import expand, select, variant_id
-from axletree.recipe.defaults import DERIVED
 from axletree.recipe.part import parts_of
 from axletree.recipe.sharing import unshared
 from axletree.recipe.target import Target, resolve
@@ -42,6 +41,7 @@ from axletree.recipe.target import Target, resolve
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from axletree.recipe.conda_locks import LockedPackage
     from axletree.recipe.locks import LockedWheel
     from axletree.store.store import Store
 
@@ -142,7 +142,7 @@ def prepare(request: PlanRequest, store: Store, *, environ: Mapping[str, str], o
         loaded = with_source(loaded, request.source)
     imports = load_imports(loaded, request.import_sources)
     recipe = unshared(loaded.recipe, request.no_share)
-    _refuse_nothing(loaded)
+    refuse_nothing(loaded)
     variants = select(expand(recipe), request.patterns, request.skip)
     version = release_version(recipe, request.release) if request.release else None
     targets = tuple(resolve(recipe, variant, version=version) for variant in variants)
@@ -188,30 +188,6 @@ def prepare(request: PlanRequest, store: Store, *, environ: Mapping[str, str], o
     )
 
 
-def _refuse_nothing(loaded: LoadedRecipe) -> None:
-    """Refuse a recipe without stages and packages: its build would succeed without a result.
-
-    Raises:
-        RecipeError: it is one.
-    """
-    recipe = loaded.recipe
-    if recipe.stages or recipe.packages:
-        return
-    if loaded.only_environments:
-        message = "the file has only environments, so there is nothing to build"
-        hint = f"create one: axletree env create {loaded.asked}; to build a project, set source"
-        raise RecipeError(Problem(file=str(loaded.path), message=message, hint=hint))
-    message = "the recipe has no stages and no packages, so there is nothing to build"
-    if "python" not in recipe.axes:
-        hint = 'to build the project, set axes.python, such as python = ["3.12"]; its stages are then derived from it'
-        raise RecipeError(Problem(file=str(loaded.path), message=message, hint=hint))
-    other = next((name for name in recipe.environments if name not in DERIVED), None)
-    if other is None:
-        raise RecipeError(Problem(file=str(loaded.path), message=message, hint="add a stage and a package"))
-    hint = "stages are derived from the project only if its environments are called build and test; rename this one"
-    raise RecipeError(problem_at(loaded, ("environments", other), message, hint=hint))
-
-
 def planned_stages(prepared: Prepared) -> tuple[StagePlanned, ...]:
     """The stages as people and programs see them, with the reasons why they run."""
     return tuple(_planned(prepared, stage) for stage in prepared.plan.stages.values())
@@ -232,10 +208,10 @@ def downloads(prepared: Prepared, store: Store) -> tuple[Download, ...]:
     for stage in prepared.plan.stages.values():
         if prepared.resolved[stage.id].record is not None:
             continue
-        files: Sequence[LockedWheel | FileSource] = ()
+        files: Sequence[LockedWheel | LockedPackage | FileSource] = ()
         match stage.step.parameters:
-            case EnvironmentParameters(wheels=wheels):
-                files = wheels
+            case EnvironmentParameters(wheels=wheels, conda=packages):
+                files = (*wheels, *packages)
             case FetchParameters(source=FileSource() as source):
                 files = (source,)
             case _:

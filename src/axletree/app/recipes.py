@@ -19,6 +19,7 @@ from axletree.recipe import faults
 from axletree.recipe.axes import expand
 from axletree.recipe.defaults import Defaults, edited_problems, fill, stand_in
 from axletree.recipe.documents import Document, problem_of, problems_of, read_document
+from axletree.recipe.environments import Environment, with_requirements
 from axletree.recipe.faults import Fault
 from axletree.recipe.locks import REMAKE
 from axletree.recipe.model import Recipe
@@ -26,6 +27,7 @@ from axletree.recipe.only_environments import has_only_environments, stood_in
 from axletree.recipe.overlay import SHIPPED, base_of, extend, is_file
 from axletree.recipe.parse import parse_document
 from axletree.recipe.properties import DataFile, data_names
+from axletree.recipe.requirements import parse_requirements
 from axletree.recipe.sets import apply_sets, normal_sets
 from axletree.recipe.source_tables import Source
 from axletree.recipe.toml import table_of
@@ -181,7 +183,34 @@ def _loaded(stated: Document, *, path: Path, defaults: Defaults | None, **fields
     data = [_data_file(path.parent, name) for name in data_names(document.values)]
     recipe = parse_document(document, data=data)
     refuse_unknown_rules(recipe, document)
+    environments = {
+        name: with_requirements(each, _required(path.parent, document, name, each))
+        for name, each in recipe.environments.items()
+    }
+    recipe = msgspec.structs.replace(recipe, environments=environments)
     return LoadedRecipe(recipe=recipe, path=path, document=document, stated=stated, defaults=defaults, **fields)
+
+
+def _required(folder: Path, document: Document, name: str, environment: Environment) -> tuple[str, ...]:
+    """Requirements of the file that an environment names; none if it names none.
+
+    Raises:
+        RecipeError: the file cannot be read, or has lines that are none.
+    """
+    if environment.requires_from is None:
+        return ()
+    path = _file(folder, environment.requires_from)
+    try:
+        return parse_requirements(read_text(path), file=str(path))
+    except HostError as error:
+        reason = error.problems[0].message.removeprefix("the file cannot be read: ")
+        message = f"cannot read {environment.requires_from}: {reason}"
+        fault = Fault(
+            path=("environments", name, "requires-from"),
+            message=message,
+            hint=f"paths are relative to the recipe: {path.absolute()}",
+        )
+        raise RecipeError(problem_of(document, fault)) from error
 
 
 def _source_folder(path: Path, document: Document) -> Path | None:
@@ -191,7 +220,7 @@ def _source_folder(path: Path, document: Document) -> Path | None:
 
 
 def files_of(path: Path, sets: Sequence[str] = ()) -> tuple[Path, ...]:
-    """All files that a recipe is read from: its own, those that it extends, data, locks; and those of its imports."""
+    """All files that a recipe is read from: its own, those that it extends, data, requirements, locks; also its imports."""
     found: dict[Path, None] = {}
     queue = [(path, tuple(sets), False)]
     while queue:
@@ -201,13 +230,20 @@ def files_of(path: Path, sets: Sequence[str] = ()) -> tuple[Path, ...]:
         places = lock_places(recipe, normal_sets(changes), named=named)
         document = _stated(recipe, places, changes)
         data = (_file(recipe.parent, name) for name in data_names(document.values))
-        found |= dict.fromkeys([recipe, *map(Path, document.texts), *data, *places.files()])
+        required = (_file(recipe.parent, name) for name in _requirements_files(document))
+        found |= dict.fromkeys([recipe, *map(Path, document.texts), *data, *required, *places.files()])
         for table in table_of(document.values, "recipes").values():
             name = str(table.get("recipe")) if isinstance(table, dict) else ""
             place, missing = named_recipe(name, recipe.parent)
             if place is not None and missing is None:
                 queue.append((place, (), not is_file(name)))
     return tuple(found)
+
+
+def _requirements_files(document: Document) -> Iterator[str]:
+    for each in table_of(document.values, "environments").values():
+        if isinstance(each, dict) and isinstance(each.get("requires-from"), str):
+            yield each["requires-from"]
 
 
 def _stated(path: Path, places: LockPlaces, sets: Sequence[str]) -> Document:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _NO_SOURCE = ("**/.git", "**/__pycache__", f"**/{FOLDER}")
 """What is no part of a source folder: also not what `axletree dev` keeps in it, with links out of it."""
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".zip")
-_LOCKS = ("pylock.*.toml", SOURCE_LOCK, DEFAULTS_LOCK, WITH_SET)
+_LOCKS = ("pylock.*.toml", "conda-lock.*.toml", SOURCE_LOCK, DEFAULTS_LOCK, WITH_SET)
 
 
 def source_inputs(

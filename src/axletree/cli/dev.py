@@ -99,7 +99,10 @@ def _lines(done: Developed) -> Iterator[str]:
     yield f"{counted} in {format_duration(done.seconds)} ({done.variant}, {done.way})"
     if done.venv is not None:
         programs = _from_here(Path(done.venv) / "bin")
-        yield printable(f"activate: source {shlex.quote(f'{programs}/activate')}")
+        if (programs / "activate").exists():
+            yield printable(f"activate: source {shlex.quote(f'{programs}/activate')}")
+        else:
+            yield printable(f"programs: {programs}")
         if done.modules:
             yield printable(f"import:   {shlex.quote(f'{programs}/python')} -c 'import {done.modules[0]}'")
     for note in done.notes:

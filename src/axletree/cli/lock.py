@@ -78,7 +78,7 @@ def _lines(report: LockedRecipe) -> Iterator[str]:
 
 
 def _row(file: LockedFile) -> list[str]:
-    pins = plural(file.packages, "wheel") if file.of_environment else file.what
+    pins = file.what if file.pinned is None else plural(file.packages, file.pinned)
     size = "unknown" if file.size is None else format_bytes(file.size)
     path = os.path.relpath(file.path)
     return [file.outcome, file.path if path.startswith(os.pardir) else path, pins, size]

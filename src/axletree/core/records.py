@@ -105,6 +105,8 @@ class LocalFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Name of the folder that the stage keeps."""
     continues: str | None = None
     """Name of the kept folder of another stage in which it goes on, if it can."""
+    addresses: dict[str, str] = {}
+    """Digest of a file that no package index has -> its address."""
     extra_indexes: tuple[str, ...] = ()
     """Package indexes that are asked after the user's."""
     stated: Stated | None = None

@@ -8,8 +8,8 @@ import msgspec
 
 from axletree.core.errors import Problem, RecipeError
 from axletree.environment.imported import Entry, Imported, Note, secret_in, without_secrets
-from axletree.environment.match_spec import MatchSpec
 from axletree.environment.python_pin import python_pin
+from axletree.recipe.match_spec import MatchSpec
 
 MARK = "@EXPLICIT"
 _ADDRESS = re.compile(

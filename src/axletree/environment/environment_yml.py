@@ -15,10 +15,10 @@ from axletree.core.errors import Problem, RecipeError
 from axletree.core.secrets import looks_secret
 from axletree.environment.conda_file import spec_of_address
 from axletree.environment.imported import Entry, Imported, Note, name_from, secret_in, without_secrets
-from axletree.environment.match_spec import MatchSpec, parse_match_spec
 from axletree.environment.pip_lines import read_pip_line
 from axletree.environment.python_pin import python_pin
 from axletree.environment.yaml_nodes import YamlText, kind_of, line_of
+from axletree.recipe.match_spec import MatchSpec, parse_match_spec
 from axletree.recipe.toml import shown
 
 if TYPE_CHECKING:

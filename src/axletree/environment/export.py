@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from axletree.environment.match_spec import parse_match_spec, with_python
+from axletree.recipe.match_spec import parse_match_spec, with_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

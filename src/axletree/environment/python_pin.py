@@ -11,7 +11,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from axletree.environment.match_spec import MatchSpec
+    from axletree.recipe.match_spec import MatchSpec
 
 _EXACT = re.compile(r"(?:==)?(?P<minor>3\.\d+)(?P<rest>(?:\.[^\s,|]+)?)")
 _KNOWN = tuple(f"3.{minor}" for minor in range(15, 6, -1))

@@ -42,7 +42,7 @@ def build_wheel(
         context: the stage's surroundings.
         source: folder of the project.
         out: folder for the wheel.
-        env: variables of the backend; ``VIRTUAL_ENV`` is the environment.
+        env: variables of the backend, which name the environment (:func:`python_prefix`).
         config: config settings of the frontend.
         watch: gets each line that the backend prints.
         ahead: called with the backend before it builds.
@@ -50,7 +50,7 @@ def build_wheel(
     Raises:
         StageError: the backend fails, or the environment lacks what it requires.
     """
-    venv = Path(env["VIRTUAL_ENV"])
+    venv = python_prefix(env)
     try:
         with backend_warnings(context):
             builder = open_builder(context, source, env, watch)
@@ -67,6 +67,19 @@ def build_wheel(
     except BuildException as error:
         raise StageError(f"the source cannot be built: {error}") from error
     return path.rpartition("/")[2]
+
+
+def python_prefix(env: Mapping[str, str]) -> Path:
+    """The environment whose Python builds: a virtual environment, or the conda prefix that is linked against.
+
+    Raises:
+        StageError: it has no Python.
+    """
+    prefix = Path(env.get("VIRTUAL_ENV") or env["PREFIX"])
+    if not (prefix / "bin" / "python").exists():
+        hint = "add python to the requires of the conda environment that is linked against"
+        raise StageError(f"the environment has no Python to build with: {prefix}", hint=hint)
+    return prefix
 
 
 @contextmanager
@@ -114,7 +127,7 @@ def open_builder(
         if code != 0:
             raise StageError(f"the build backend failed with exit code {code}")
 
-    python = Path(env["VIRTUAL_ENV"]) / "bin" / "python"
+    python = python_prefix(env) / "bin" / "python"
     return ProjectBuilder(source, python_executable=str(python), runner=hook)
 
 

@@ -14,16 +14,23 @@ from axletree.host.edit import edit_elf
 from axletree.package.libraries.build_paths import build_paths
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from axletree.core.trees import Entry
     from axletree.execute.context import ActionContext
     from axletree.execute.packing import PackageContent
     from axletree.plan.actions.pack import WheelParameters
 
 
-def without_build_paths(context: ActionContext[WheelParameters], content: PackageContent) -> PackageContent:
+def without_build_paths(
+    context: ActionContext[WheelParameters],
+    content: PackageContent,
+    moved: Callable[[str, str], str | None] = lambda _path, _entry: None,
+) -> PackageContent:
     """A package's part of a tree whose files search neither the interpreter of the build nor the store.
 
-    Other absolute entries stay, for the audit to report.
+    Other absolute entries stay, for the audit to report. ``moved`` says what an entry of a file becomes, if there is
+    the same folder where the package is installed.
     """
     cut: dict[str, tuple[str, ...]] = {}
     changes: dict[str, ElfChange] = {}
@@ -31,7 +38,8 @@ def without_build_paths(context: ActionContext[WheelParameters], content: Packag
         entries = facts.runpath or facts.rpath  # the loader ignores DT_RPATH where there is a DT_RUNPATH
         if found := build_paths(entries, context.parameters.interpreters):
             cut[path] = found
-            kept = tuple(entry for entry in entries if entry not in found)
+            now = [moved(path, entry) if entry in found else entry for entry in entries]
+            kept = tuple(dict.fromkeys(entry for entry in now if entry is not None))
             changes[path] = ElfChange(rpath=kept, kind="runpath" if facts.runpath else "rpath")
     if not changes:
         return content

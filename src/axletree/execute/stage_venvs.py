@@ -64,7 +64,7 @@ def wheel_folder(context: Context, digest: Digest) -> Path:
     return folder
 
 
-def ensure_environment(context: Context, digest: Digest) -> Path:
+def ensure_venv(context: Context, digest: Digest) -> Path:
     """The virtual environment for an environment's tree, made now if it is not there.
 
     Libraries that wheels put into its ``lib``, as Intel's do, have their plain names there too: linkers look for those.
@@ -85,7 +85,7 @@ def ensure_environment(context: Context, digest: Digest) -> Path:
             return folder
         context.progress("creating the environment")
         wheels = wheel_folder(context, digest)
-        _clear_away(folder)
+        clear_away(folder)
         create_venv(
             folder,
             interpreter=interpreter,
@@ -100,8 +100,8 @@ def ensure_environment(context: Context, digest: Digest) -> Path:
     return folder
 
 
-def _clear_away(folder: Path) -> None:
-    """Make room for an environment whose interpreter is gone, at once; what is left of the old one then takes time."""
+def clear_away(folder: Path) -> None:
+    """Make room for an environment that is no longer of use, at once; what is left of the old one then takes time."""
     if folder.is_symlink() or folder.exists():
         with part_folder(folder) as aside:
             folder.rename(aside / folder.name)

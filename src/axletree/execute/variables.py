@@ -18,7 +18,10 @@ from typing import TYPE_CHECKING
 from axletree.core.values import canonical_json, digest_of
 from axletree.disk import part_folder
 from axletree.execute.compiler_cache import link_folders, note_use, put_in_front, tell_launchers
+from axletree.execute.conda_variables import compiler_names, conda_variables
+from axletree.execute.environments import conda_cache
 from axletree.execute.stage_venvs import uv_cache
+from axletree.host.conda_prefix import is_prefix
 from axletree.host.files import replace_file
 from axletree.host.jobserver import job_tokens, takes_tokens
 from axletree.host.room import find_program, gpu_variables
@@ -56,6 +59,7 @@ def child_environment(
     context: Context,
     *,
     venv: Path | None,
+    host: Path | None = None,
     compiles: bool,
     variables: Mapping[str, str] = MappingProxyType({}),
     root: Path | None = None,
@@ -69,7 +73,8 @@ def child_environment(
 
     Args:
         context: The stage's surroundings.
-        venv: Environment whose programs come first.
+        venv: Environment whose programs come first: a virtual environment, or a conda prefix.
+        host: Conda prefix that is linked against, where that is another one.
         compiles: Whether a compiler cache and a number of jobs are wanted.
         variables: The recipe's own.
         root: Folder of the sources that are compiled; default is the stage's own folder.
@@ -82,21 +87,22 @@ def child_environment(
     env = {**image_variables(context), **_base(context)}
     image = context.ingredients.image
     tools = [] if image is not None else _declared_tools(context)
-    path = [str(venv / "bin")] if venv is not None else []
+    path = [str(venv / "bin")] if venv is not None and not is_prefix(venv) else []
     system = _system_path(context) if image is None else image.variables.get("PATH", ":".join(SYSTEM_PATH)).split(":")
     cache = put_in_front(context, env, root, rest=[*tools, *system]) if compiles else []
     env["PATH"] = ":".join(dict.fromkeys([*path, *cache, *tools, *system]))
-    if venv is not None:
-        env["VIRTUAL_ENV"] = str(venv)
-    if venv is not None and compiles and _has_headers(venv):
-        env["CMAKE_PREFIX_PATH"] = str(venv)
+    if venv is not None and not path:
+        env = conda_variables(env, build=venv, host=host, root=root, compiles=compiles)
+        _name_compilers(context, env, [venv, *filter(None, [host])], behind=[*cache, *tools, *system])
+    elif venv is not None:
+        env |= _venv_variables(venv, compiles=compiles)
     env |= {name: value for name, value in context.ingredients.environ.items() if value is not None}
     env |= {**variables, **gpu_variables({**env, **variables})}
     if compiles:
         env.setdefault("ZIG_GLOBAL_CACHE_DIR", str(context.store.cache / "zig"))  # its C++ library: 40 s to compile
         env.setdefault("ZIG_LOCAL_CACHE_DIR", str(context.work / "tmp" / "zig"))
         tell_launchers(context, env, cache)
-        flags = _steady_maps(context, root, venv) if steady else _maps(root, venv)
+        flags = _steady_maps(context, root, venv) if steady else _maps(root, *filter(None, [venv, host]))
         _add_flags(context.store, env, flags, keep_flags=keep_flags)
     store = context.store
     with ExitStack() as stack:
@@ -104,7 +110,7 @@ def child_environment(
             stack.enter_context(_parallelism(context, env))
         note_environment(context, env)
         uv = uv_cache(context)
-        shared = (store.environments, uv, wheel_shelf(uv), link_folders(store))
+        shared = (store.environments, uv, wheel_shelf(uv), conda_cache(store), link_folders(store))
         stack.enter_context(read_only([*shared, *sealed]))
         yield env
     if compiles:
@@ -122,6 +128,11 @@ def image_variables(context: Context) -> dict[str, str]:
     """What the stage's image sets; nothing where its programs see the host's files."""
     image = context.ingredients.image
     return {} if image is None else dict(image.variables)
+
+
+def _venv_variables(venv: Path, *, compiles: bool) -> dict[str, str]:
+    cmake = {"CMAKE_PREFIX_PATH": str(venv)} if compiles and _has_headers(venv) else {}
+    return {"VIRTUAL_ENV": str(venv), **cmake}
 
 
 def _has_headers(venv: Path) -> bool:
@@ -218,15 +229,24 @@ def _made_once(folder: Path, fill: Callable[[Path], None]) -> Path:
     return folder
 
 
-def _maps(root: Path, venv: Path | None) -> list[str]:
+def _maps(root: Path, *environments: Path) -> list[str]:
     """Flags that keep the paths of this machine out of what compilers write: ``__FILE__``, debug information."""
     flags = [f"-ffile-prefix-map={root}=."]
-    if venv is not None:
-        flags.append(f"-ffile-prefix-map={venv}=/environment")
-        python = (venv / "bin" / "python").resolve().parents[1]
-        if not python.is_relative_to("/usr"):  # the system's own is at the same place everywhere
+    for folder in environments:
+        flags.append(f"-ffile-prefix-map={folder}=/environment")
+        python = (folder / "bin" / "python").resolve().parents[1]
+        if not python.is_relative_to("/usr") and python != folder:  # the system's own is at the same place everywhere
             flags.append(f"-ffile-prefix-map={python}=/python")
     return flags
+
+
+def _name_compilers(context: Context, env: dict[str, str], prefixes: Sequence[Path], *, behind: Sequence[str]) -> None:
+    """Let builds that call ``c++`` without being told another name get that of the prefixes, not the host's."""
+    names = compiler_names(env, prefixes)
+    if names:
+        rest = ":".join(dict.fromkeys(behind))
+        head = env["PATH"].removesuffix(rest)
+        env["PATH"] = f"{head}{_links(context.store, names)}:{rest}"
 
 
 def _tell_cmake(store: Store, env: dict[str, str], flags: Iterable[str]) -> None:

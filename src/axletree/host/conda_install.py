@@ -1,13 +1,14 @@
-"""Solve and install conda packages by py-rattler, from folders of this machine or what else is named.
+"""Solve, and link packages into prefixes, by py-rattler: from folders of this machine or what else is named.
 
 In a process of its own: a damaged package can take the whole interpreter down, and its threads need not end.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -20,11 +21,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+    from axletree.host.run import Finished
+    from axletree.recipe.conda_locks import LockedPackage
+
+INSTALL_RATTLER = "pip install 'py-rattler>=0.20'"
 CLOBBERED = "__clobbers__"
 """Where rattler puts a file that another package has too, without a word."""
+LONGEST_PREFIX = 255
+"""Bytes: packages are built for a prefix of that length, and a longer one does not fit into their binary files."""
 _LAST_LINES = 20
-_INSTALL = """
+_PROGRAM = """
 import asyncio, json, os, sys
+from urllib.parse import unquote, urlsplit
 import rattler
 from rattler.virtual_package import VirtualPackage
 asked = json.load(sys.stdin)
@@ -35,25 +43,48 @@ def system():
         package = rattler.GenericVirtualPackage(name, rattler.Version(version), rattler.BuildString("0"))
         found[name.normalized] = package
     return list(found.values())
-async def run():
-    records = await rattler.solve(
-        [rattler.Channel(url) for url in asked["channels"]],
-        [rattler.MatchSpec(spec, strict=False) for spec in asked["specs"]],
-        platforms=[asked["subdir"], "noarch"],
-        virtual_packages=system(),
-        channel_priority=rattler.ChannelPriority.Strict,
+def linked(given):
+    fields = {name: given[name] for name in ("name", "version", "build_number", "subdir", "depends", "size")}
+    record = rattler.PackageRecord(
+        **fields, build=rattler.BuildString(given["build"]), noarch=given["noarch"],
+        sha256=bytes.fromhex(given["sha256"]), python_site_packages_path=given["site_packages"],
     )
+    return rattler.RepoDataRecord(record, given["filename"], given["url"], given["channel"])
+async def exports(record):
+    url = str(record.url)
+    try:
+        if not url.startswith("file:"):
+            return await rattler.RunExportsJson.from_remote_url(rattler.Client.default_client(), url)
+        return rattler.RunExportsJson.from_package_archive(unquote(urlsplit(url).path))
+    except Exception as error:
+        if "is missing from" in str(error):
+            return None
+        raise
+async def answered(record, named):
+    answer = json.loads(record.to_json())
+    if "run_exports" not in answer and record.name.normalized in named:
+        found = await exports(record)
+        if found is not None:
+            answer["run_exports"] = {kind: getattr(found, kind) for kind in ("weak", "strong")}
+    return answer
+async def run():
+    specs = [rattler.MatchSpec(spec, strict=False) for spec in asked["specs"]]
+    records = [linked(each) for each in asked["records"]]
+    if not records:
+        records = await rattler.solve(
+            [rattler.Channel(url) for url in asked["channels"]],
+            specs,
+            platforms=[asked["subdir"], "noarch"],
+            virtual_packages=system(),
+            channel_priority=rattler.ChannelPriority.Strict,
+        )
     if asked["prefix"]:
         await rattler.install(
             records, asked["prefix"], cache_dir=asked["cache"], show_progress=False,
             platform=rattler.Subdir(asked["subdir"]),
         )
-    return [
-        {"name": record.name.normalized, "version": str(record.version), "build": str(record.build),
-         "channel": record.channel, "url": str(record.url),
-         "sha256": record.sha256.hex() if record.sha256 else "", "md5": record.md5.hex() if record.md5 else ""}
-        for record in records
-    ]
+    named = {spec.name.normalized for spec in specs if spec.name} if asked["exports"] else set()
+    return [await answered(record, named) for record in records] if not asked["records"] else []
 try:
     answer = asyncio.run(run())
 except Exception as error:
@@ -64,19 +95,48 @@ os._exit(0)
 """
 
 
+class SolvedExports(msgspec.Struct, frozen=True, kw_only=True):
+    """Run exports of a package."""
+
+    weak: tuple[str, ...] = ()
+    strong: tuple[str, ...] = ()
+
+
 class Solved(msgspec.Struct, frozen=True, kw_only=True):
-    """A package that a solver chose."""
+    """A package that a solver chose: its line in the channel."""
 
     name: str
     version: str
     build: str
-    channel: str
+    build_number: int = 0
+    subdir: str = ""
+    filename: str = msgspec.field(name="fn", default="")
+    channel: str | None = None
     """Address of its channel."""
     url: str = ""
     """Address of its file."""
+    size: int | None = None
     sha256: str = ""
     """Digests of the file, in hex, as the channel tells them; empty where it does not."""
     md5: str = ""
+    depends: tuple[str, ...] = ()
+    constrains: tuple[str, ...] = ()
+    noarch: Literal["generic", "python"] | None = None
+    site_packages: str | None = msgspec.field(name="python_site_packages_path", default=None)
+    run_exports: SolvedExports = SolvedExports()
+
+
+def require_rattler(what: str) -> None:
+    """See that py-rattler is installed.
+
+    Args:
+        what: what needs it, as the beginning of a sentence.
+
+    Raises:
+        HostError: it is not.
+    """
+    if importlib.util.find_spec("rattler") is None:
+        raise HostError(f"{what} py-rattler, which is not installed", hint=INSTALL_RATTLER)
 
 
 def solve_and_install(
@@ -88,6 +148,7 @@ def solve_and_install(
     cache: Path,
     virtual: Mapping[str, str] | None = None,
     environ: Mapping[str, str],
+    exports: bool = False,
     say: Callable[[bytes], object] = lambda _: None,
 ) -> tuple[Solved, ...]:
     """Let a conda client choose packages, and install them.
@@ -101,6 +162,7 @@ def solve_and_install(
         cache: where packages are unpacked; on the file system of the prefix.
         virtual: packages of the system that are taken to be there (``__cuda`` -> version), beside this machine's own.
         environ: variables of the client.
+        exports: whether to ask the files of packages in ``specs`` for run exports that their channel does not tell.
         say: gets what it prints.
 
     Raises:
@@ -108,15 +170,71 @@ def solve_and_install(
         HostError: a channel can't be reached.
     """
     asked: dict[str, Any] = {
-        "prefix": str(prefix) if prefix is not None else None,
         "specs": list(specs),
         "channels": [each if isinstance(each, str) else each.as_uri() for each in channels],
-        "subdir": subdir,
-        "cache": str(cache),
         "virtual": dict(virtual or {}),
+        "exports": exports,
     }
-    command = [sys.executable, "-P", "-c", _INSTALL]
-    done = finish(command, text=json.dumps(asked), environ=environ)
+    done = _ask(asked, prefix, subdir=subdir, cache=cache, environ=environ, say=say)
+    return msgspec.json.decode(done.out, type=tuple[Solved, ...])
+
+
+def link_packages(
+    prefix: Path,
+    packages: Sequence[LockedPackage],
+    *,
+    files: Path,
+    subdir: str,
+    cache: Path,
+    environ: Mapping[str, str],
+    say: Callable[[bytes], object] = lambda _: None,
+) -> None:
+    """Link locked packages into a prefix that does not exist yet; nothing is solved, and nothing else is read.
+
+    Args:
+        prefix: the environment.
+        packages: what goes into it.
+        files: folder that has each as ``SUBDIR/FILENAME``.
+        subdir: platform, ``linux-64`` ...
+        cache: where packages are unpacked; on the file system of the prefix.
+        environ: variables of the client.
+        say: gets what it prints.
+
+    Raises:
+        StageError: the prefix is too long, the client fails, or two packages have the same file.
+    """
+    length = len(str(prefix).encode())
+    if length > LONGEST_PREFIX:
+        message = f"the path of the environment has {length} bytes, but conda packages allow {LONGEST_PREFIX}: {prefix}"
+        raise StageError(message, hint="use a shorter path: for builds, set AXLETREE_STORE")
+    records = [
+        {
+            **msgspec.structs.asdict(each),
+            "run_exports": None,
+            "url": (files / each.subdir / each.filename).as_uri(),
+            "channel": files.as_uri(),
+        }
+        for each in packages
+    ]
+    if records:
+        _ask({"records": records}, prefix, subdir=subdir, cache=cache, environ=environ, say=say)
+    else:
+        prefix.mkdir(parents=True)
+
+
+def _ask(
+    asked: Mapping[str, Any],
+    prefix: Path | None,
+    *,
+    subdir: str,
+    cache: Path,
+    environ: Mapping[str, str],
+    say: Callable[[bytes], object],
+) -> Finished:
+    nothing: dict[str, Any] = {"specs": [], "channels": [], "virtual": {}, "exports": False, "records": []}
+    place = {"prefix": str(prefix) if prefix is not None else None, "subdir": subdir, "cache": str(cache)}
+    command = [sys.executable, "-P", "-c", _PROGRAM]
+    done = finish(command, text=json.dumps({**nothing, **place, **asked}), environ=environ)
     say(done.err)
     if done.code:
         problem = unreadable_channel(done.err.decode(errors="replace"), asked["channels"])
@@ -125,7 +243,7 @@ def solve_and_install(
         raise StageError(f"rattler failed with {done.ending(_LAST_LINES)}")
     if prefix is not None:
         _refuse_clobbers(prefix)
-    return msgspec.json.decode(done.out, type=tuple[Solved, ...])
+    return done
 
 
 class _Record(msgspec.Struct):

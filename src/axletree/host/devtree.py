@@ -44,6 +44,8 @@ class DevState(msgspec.Struct, frozen=True, kw_only=True):
     stage: str
     """Name of the stage, without axis values."""
     venv: str | None
+    build_prefix: str | None = None
+    """Conda prefix with the compilers, where ``venv`` is another one that is linked against."""
     environments: tuple[Digest, ...] = ()
     """Trees of the environments that were installed."""
     inputs: dict[str, Digest] = {}

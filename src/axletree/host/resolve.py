@@ -76,6 +76,7 @@ def resolve_environment(
     python: str,
     environ: Mapping[str, str],
     extra_indexes: Sequence[str] = (),
+    excludes: Sequence[str] = (),
     previous: PyLock | None = None,
     keep: Path,
     offline: bool = False,
@@ -90,6 +91,7 @@ def resolve_environment(
         python: the interpreter as the recipe names it, ``3.11`` or ``3.13t``.
         environ: proxies, certificates and uv's cache settings count.
         extra_indexes: asked only for what the user's own places do not have.
+        excludes: distributions that are there already, so that nothing may bring them.
         previous: a lock whose versions are kept wherever they still fit.
         keep: folder for wheels that had to be downloaded, because their index does not describe them.
         offline: take what the places of this machine and uv's cache have, and ask no network.
@@ -109,6 +111,10 @@ def resolve_environment(
             if previous is not None:
                 output.write_text(render_lock(previous), encoding="utf-8")
             options = [*places, *(["--offline"] if offline else [])]
+            if excludes:
+                without = Path(folder) / "excludes.txt"
+                without.write_text("".join(f"{name}\n" for name in excludes), encoding="utf-8")
+                options.append(f"--excludes={without}")
             return _compile(requires, interpreter, options, output=output, environ=environ)
 
         text = _first_answer(attempt, settings, extra_indexes)

@@ -9,6 +9,7 @@ from axletree.core.values import Digest
 from axletree.plan.actions.fetch import PinnedSource
 from axletree.plan.actions.spec import ActionSpec
 from axletree.plan.actions.table import ACTIONS
+from axletree.recipe.conda_locks import CondaLock
 from axletree.recipe.locks import PyLock
 
 NO_COMMIT = "0" * 40
@@ -33,6 +34,8 @@ class PlanInputs(msgspec.Struct, frozen=True, kw_only=True):
     """Action -> its declaration: those that ship, and those of other distributions that the recipe names."""
     environments: dict[str, LockedEnvironment] = {}
     """Lock file name -> content."""
+    conda: dict[str, CondaLock] = {}
+    """File name of the lock of a conda environment -> content."""
     images: dict[str, StageImage] = {}
     """Name in the recipe -> the image that is locked."""
     interpreters: dict[str, tuple[str, ...]] = {}

@@ -86,7 +86,7 @@ def resolve_stage(
     if not TOOLKIT_PROGRAMS.isdisjoint(step.tools):
         # Who declares none sees the same on every host, so nothing of them is in its key.
         seen = surroundings.toolkits | seen
-    if spec.compiles:
+    if spec.compiles and not step.own_compilers:
         seen = surroundings.toolchain | seen
     if step.image is not None:  # its own tools are part of it; only the Python comes from here
         seen = _python_of(inputs, surroundings)

@@ -23,6 +23,7 @@ from axletree.plan.actions.pack_conda import CondaParameters
 from axletree.plan.actions.pack_zip import ZipParameters
 from axletree.plan.actions.packages import Described, Taken, TreePart, Waived
 from axletree.plan.actions.test import CarriedFile, ClientTestParameters, WantedPackage
+from axletree.plan.conda import exported_to, is_linked
 from axletree.plan.images import image_of
 from axletree.plan.relocation import bundling_step
 from axletree.plan.siblings import conda_called, conda_pins, dependents, run_exports
@@ -174,6 +175,8 @@ def _conda_steps(package: TargetPackage, target: Target, inputs: PlanInputs, nee
                 strong=strong,
             ),
             pins=conda_pins(package, target, inputs.conda_names),
+            exported=exported_to(package, target, inputs.conda),
+            linked=is_linked(package, target),
             names=inputs.conda_table,
             neighbours=inputs.conda_neighbours,
             platform=inputs.platform,

@@ -26,6 +26,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     """Name of an input -> name of the step that makes it."""
     tools: tuple[str, ...] = ()
     pass_env: tuple[str, ...] = ()
+    own_compilers: bool = False
+    """Whether its environment brings the compilers, so that those of the host are no part of it."""
     image: StageImage | None = None
     """Root file system that its programs see, if that is not the host's."""
     resources: TargetResources = TargetResources()

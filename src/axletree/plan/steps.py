@@ -15,6 +15,7 @@ from axletree.plan.actions.fetch import FetchParameters, FileSource
 from axletree.plan.actions.install import InstallParameters
 from axletree.plan.actions.patch import PatchFile, PatchParameters
 from axletree.plan.actions.place import PlaceParameters
+from axletree.plan.conda import brought_by, conda_step
 from axletree.plan.images import image_of
 from axletree.plan.imports import input_name, tree_of, wheel_needs
 from axletree.plan.packaging import packaging_steps
@@ -29,9 +30,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from axletree.plan.actions.fetch import PinnedSource
+    from axletree.plan.conda import Brought
     from axletree.plan.imports import ImportedPart
-    from axletree.plan.inputs import LockedEnvironment, PlanInputs
-    from axletree.recipe.target import Target, TargetEnvironment, TargetStage
+    from axletree.plan.inputs import PlanInputs
+    from axletree.recipe.environments import TargetEnvironment
+    from axletree.recipe.target import Target, TargetStage
 
 _PLACE = "place:sources"
 _UNPACKED = 5
@@ -54,9 +57,9 @@ def steps_of(
     yield from _source_steps(target, inputs)
     require_locks(target, inputs)
     used = used_environments(target)
-    for environment in target.environments:
-        if environment.name in used:
-            yield _environment_step(environment, inputs.environments[environment.lock], links)
+    environments = {environment.name: environment for environment in target.environments if environment.name in used}
+    for environment in environments.values():
+        yield _environment_step(environment, inputs, links)
     source = "patch" if target.source.patches else _placed_by(target)
     built = {stage.name for stage in target.stages if stage.action == "build"}
 
@@ -67,7 +70,8 @@ def steps_of(
         if stage.relocate is not None:
             yield relocation_step(stage, stage.relocate, inputs, _tree_inputs(stage, trees))
             continue
-        yield _stage_step(stage, inputs, source=source, trees=trees)
+        brought = brought_by(stage, environments, inputs.conda)
+        yield _stage_step(stage, inputs, source=source, trees=trees, brought=brought)
         if stage.action == "build":
             yield _install_step(stage)
     yield from packaging_steps(target, inputs, trees=trees)
@@ -101,7 +105,8 @@ def require_locks(target: Target, inputs: PlanInputs) -> None:
         LockError: there is one.
     """
     used = used_environments(target)
-    missing = [each for each in target.environments if each.name in used and each.lock not in inputs.environments]
+    locks = inputs.environments.keys() | inputs.conda.keys()
+    missing = [each for each in target.environments if each.name in used and each.lock not in locks]
     if missing:
         raise LockError(
             *(
@@ -169,9 +174,11 @@ def _is_plain(source: PinnedSource) -> bool:
     return isinstance(source, FileSource) and source.plain
 
 
-def _environment_step(
-    environment: TargetEnvironment, locked: LockedEnvironment, links: Mapping[str, ImportedPart]
-) -> Step:
+def _environment_step(environment: TargetEnvironment, inputs: PlanInputs, links: Mapping[str, ImportedPart]) -> Step:
+    needs = {name: step for each in environment.packages for name, step in wheel_needs(each, links).items()}
+    if environment.provider == "conda":
+        return conda_step(environment, inputs.conda[environment.lock], needs)
+    locked = inputs.environments[environment.lock]
     return Step(
         name=f"environment:{environment.name}",
         action="environment",
@@ -182,7 +189,7 @@ def _environment_step(
             platform=locked.lock.platform,
             wheels=without_urls(locked.lock.wheels),
         ),
-        needs={name: step for each in environment.packages for name, step in wheel_needs(each, links).items()},
+        needs=needs,
         resources=TargetResources(disk=_UNPACKED * locked.lock.size or None),
     )
 
@@ -191,7 +198,9 @@ def _tree_inputs(stage: TargetStage, trees: Callable[[str], str]) -> dict[str, s
     return {f"in:{input_name(name)}": trees(name) for name in stage.inputs}
 
 
-def _stage_step(stage: TargetStage, inputs: PlanInputs, *, source: str, trees: Callable[[str], str]) -> Step:
+def _stage_step(
+    stage: TargetStage, inputs: PlanInputs, *, source: str, trees: Callable[[str], str], brought: Brought | None
+) -> Step:
     spec = inputs.actions[stage.action]
     assert spec.of_stage is not None  # noqa: S101 (recipes name only actions that stages can have)
     needs = _tree_inputs(stage, trees) | {f"source:{name}": _fetch_of(name) for name in stage.sources}
@@ -199,13 +208,16 @@ def _stage_step(stage: TargetStage, inputs: PlanInputs, *, source: str, trees: C
         needs["source"] = source if stage.source_from is None else trees(stage.source_from)
     if stage.environment is not None:
         needs["environment"] = f"environment:{stage.environment}"
+    if stage.host is not None:
+        needs["host"] = f"environment:{stage.host}"
     return Step(
         name=stage.name,
         action=stage.action,
         axes=stage.axes,
         parameters=spec.of_stage(stage),
         needs=needs,
-        tools=stage.tools,
+        tools=stage.tools if brought is None else tuple(tool for tool in stage.tools if not brought.has(tool)),
+        own_compilers=brought is not None and brought.compilers,
         pass_env=stage.pass_env,
         image=image_of(stage.image, inputs),
         resources=stage.resources,

@@ -71,6 +71,12 @@ class CondaTable(Table, frozen=True, kw_only=True):
     run_exports: Annotated[
         CondaRunExports, Meta(description="Dependencies to add to packages that are built against this one.")
     ] = CondaRunExports()
+    ignore_run_exports: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Packages whose run exports, from the conda environments of the stage, do not become dependencies. Names of the dependencies that are left out work too."
+        ),
+    ] = ()
     track_features: Annotated[
         tuple[str, ...], Meta(description="Features to track; solvers prefer packages that track none.")
     ] = ()
@@ -206,7 +212,7 @@ def changed(table: CondaTable, change: CondaTable) -> CondaTable:
     """A table with an override's: lists and variables are added, what else it gives replaces what was there."""
     fields = {name: getattr(change, name) for name in CondaTable.__struct_fields__}
     given = {name: value for name, value in fields.items() if value != getattr(CondaTable(), name)}
-    for name in ("depends", "constrains", "track_features"):
+    for name in ("depends", "constrains", "ignore_run_exports", "track_features"):
         given[name] = (*getattr(table, name), *fields[name])
     given["activate"] = {**table.activate, **change.activate}
     given["run_exports"] = CondaRunExports(

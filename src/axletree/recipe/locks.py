@@ -27,7 +27,7 @@ from axletree.recipe.sdists import version_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from axletree.recipe.target import TargetEnvironment
+    from axletree.recipe.environments import TargetEnvironment
     from axletree.recipe.target_source import TargetExtra, TargetSource
 
 _VERSION: Literal["1.0"] = "1.0"

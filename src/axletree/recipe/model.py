@@ -15,6 +15,7 @@ from msgspec import Meta
 from axletree.recipe.base import AxisName, CMakeVariable, Condition, Matrix, Name, Properties, Sha256, Table
 from axletree.recipe.checkouts import Checkout
 from axletree.recipe.conda import CondaTable
+from axletree.recipe.environments import Environment
 from axletree.recipe.extending import Extends, Removed
 from axletree.recipe.images import Image
 from axletree.recipe.importing import Import
@@ -24,40 +25,6 @@ from axletree.recipe.relocation import RelocateTable
 from axletree.recipe.resources import Resources
 from axletree.recipe.source_tables import ExtraSource, Patch, Source
 from axletree.recipe.waivers import Waiver
-
-
-class Environment(Table, frozen=True, kw_only=True):
-    """A locked Python environment, with one pylock file (PEP 751) for each combination of its axis values."""
-
-    requires: Annotated[tuple[str, ...], Meta(description="Requirements (PEP 508); placeholders allowed.")] = ()
-    packages: Annotated[
-        tuple[str, ...],
-        Meta(description="Packages of recipes in `recipes`, such as `torch/torch`, whose wheels are installed, too."),
-    ] = ()
-    axes: Annotated[tuple[AxisName, ...], Meta(description="Axes that this environment may use.")] = ("python",)
-    python: Annotated[str, Meta(description="Version of the interpreter, such as `3.11` or `3.13t`.")] = "{python}"
-    provider: Annotated[
-        Literal["venv", "conda", "system"],
-        Meta(
-            description="How the environment is created. `venv`: a virtual environment with wheels, the only kind that stages and tests can use; `conda`: a conda prefix, with match specs in `requires`; `system`: nothing is installed. `conda` and `system` are for `axletree env`."
-        ),
-    ] = "venv"
-    channels: Annotated[
-        tuple[str, ...],
-        Meta(description="For `conda`: channels, highest priority first, as names, URLs or `file://` folders."),
-    ] = ()
-    wheels: Annotated[
-        tuple[str, ...], Meta(description="For `conda`: wheels (PEP 508) to install on top of the conda packages.")
-    ] = ()
-    requires_from: Annotated[
-        str | None, Meta(description="Requirements file, relative to the recipe, with more requirements.")
-    ] = None
-    toolkit: Annotated[
-        str | None,
-        Meta(
-            description="For `axletree env`: root folder of the GPU toolkit outside the environment, such as `/opt/rocm`. By default: a toolkit in the environment, otherwise `ROCM_PATH` or `CUDA_HOME`, otherwise the usual folders."
-        ),
-    ] = None
 
 
 class Stage(Table, frozen=True, kw_only=True):
@@ -82,6 +49,12 @@ class Stage(Table, frozen=True, kw_only=True):
     environment: Annotated[str | None, Meta(description="Environment whose programs and modules the stage uses.")] = (
         None
     )
+    host: Annotated[
+        str | None,
+        Meta(
+            description="Conda environment that the stage links against, as conda-build's host environment: its prefix is `$PREFIX`, and that of `environment`, with the compilers, is `$BUILD_PREFIX`. Strong run exports of `environment` are added to its requirements."
+        ),
+    ] = None
     inputs: Annotated[
         tuple[str, ...],
         Meta(

@@ -147,6 +147,7 @@ def _rebase(values: dict[str, Any], folder: str) -> None:
         if isinstance(table.get("recipe"), str) and is_file(table["recipe"]):
             _rebase_key(table, "recipe", folder)
     for environment in _tables(values.get("environments")):
+        _rebase_key(environment, "requires-from", folder)
         channels = environment.get("channels")
         if isinstance(channels, list):
             environment["channels"] = [_channel(each, folder) for each in channels]

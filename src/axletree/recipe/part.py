@@ -55,7 +55,8 @@ def parts_of(
 
 def used_environments(target: Target) -> set[str]:
     """Environments that a stage or a test of a target uses."""
-    named = {stage.environment for stage in target.stages} | {test.environment for test in target.tests}
+    named = {name for stage in target.stages for name in (stage.environment, stage.host)}
+    named |= {test.environment for test in target.tests}
     return {name for name in named if name is not None}
 
 

@@ -16,6 +16,7 @@ from packaging.version import Version
 from axletree.core.units import parse_size
 from axletree.recipe.axes import axes_of_package, axes_of_test, conditions_of, has_package, matches, project, variant_id
 from axletree.recipe.conda import TargetConda, build_tokens, resolve_conda
+from axletree.recipe.environments import TargetEnvironment, builders_of, environment_at
 from axletree.recipe.filling import Filler
 from axletree.recipe.images import chosen_image
 from axletree.recipe.importing import is_present
@@ -25,10 +26,10 @@ from axletree.recipe.target_source import AxisValues, TargetSource, has_source, 
 from axletree.recipe.waivers import Waiver
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection
 
     from axletree.recipe.axes import Variant
-    from axletree.recipe.model import Environment, Package, Recipe, Stage, Test
+    from axletree.recipe.model import Package, Recipe, Stage, Test
     from axletree.recipe.resources import Resources
 
 
@@ -41,23 +42,6 @@ class TargetResources(msgspec.Struct, frozen=True, kw_only=True):
     disk: int | None = None
 
 
-class TargetEnvironment(msgspec.Struct, frozen=True, kw_only=True):
-    """An environment at this variant."""
-
-    name: str
-    python: str
-    """``3.11``, or ``3.13t`` for the free-threaded build."""
-    requires: tuple[str, ...]
-    axes: AxisValues
-    lock: str
-    """File name of its lock in the recipe's companion folder: ``pylock.build-py311-cpu.toml`` (PEP 751)."""
-    provider: Literal["venv", "conda", "system"] = "venv"
-    channels: tuple[str, ...] = ()
-    toolkit: str | None = None
-    packages: tuple[str, ...] = ()
-    """Packages of imported recipes, ``torch/torch``, whose wheels it holds, too."""
-
-
 class TargetStage(msgspec.Struct, frozen=True, kw_only=True):
     """A stage of the recipe at this variant."""
 
@@ -65,6 +49,8 @@ class TargetStage(msgspec.Struct, frozen=True, kw_only=True):
     action: Literal["build", "compile", "run", "download", "relocate", "hipify"]
     axes: AxisValues
     environment: str | None
+    host: str | None = None
+    """Conda environment that it links against."""
     inputs: tuple[str, ...]
     """Stages, those of imported recipes as ``magma/compile``."""
     source: bool
@@ -121,6 +107,8 @@ class TargetPackage(msgspec.Struct, frozen=True, kw_only=True):
     provided_by: dict[str, tuple[str, ...]]
     conda: TargetConda | None
     """``None`` where it is no conda package."""
+    ignore_run_exports: tuple[str, ...] = ()
+    """Packages of conda environments, or dependencies, whose run exports it does not get."""
     relabel: bool = False
     """Whether the recipe's word counts where what was built says otherwise."""
     bundle: bool = False
@@ -179,7 +167,10 @@ def resolve(recipe: Recipe, variant: Variant, *, version: str | None = None) -> 
         variant=variant.id,
         axes=dict(values),
         source=source,
-        environments=tuple(_environment(recipe, name, part, values) for name, part in now.environments.items()),
+        environments=tuple(
+            environment_at(recipe, name, part, values, builders=builders_of(name, stages.values()))
+            for name, part in now.environments.items()
+        ),
         stages=tuple(_stage(recipe, name, part, values, stages) for name, part in stages.items()),
         packages=tuple(_package(recipe, name, part, values) for name, part in packages.items()),
         tests=tuple(
@@ -190,31 +181,9 @@ def resolve(recipe: Recipe, variant: Variant, *, version: str | None = None) -> 
     )
 
 
-def lock_name(environment: str, values: AxisValues, recipe_axes: Mapping[str, Sequence[str]]) -> str:
-    """File name of an environment's lock for the values of its own axes; PEP 751 allows no dot inside the name."""
-    suffix = variant_id(values, recipe_axes)
-    name = f"{environment}-{suffix}" if suffix else environment
-    return f"pylock.{name.replace('.', '_')}.toml"
-
-
 def input_variable(stage: str, kind: Literal["IN", "SOURCE"] = "IN") -> str:
     """Environment variable that names the folder of an input, or of one more source, to a stage's commands."""
     return f"AXLETREE_{kind}_{re.sub(r'[^A-Z0-9]', '_', stage.upper())}"
-
-
-def _environment(recipe: Recipe, name: str, environment: Environment, values: AxisValues) -> TargetEnvironment:
-    text = Filler(recipe, values, environment.axes)
-    return TargetEnvironment(
-        name=name,
-        python=text.one(environment.python),
-        requires=text.each(environment.requires),
-        axes=text.axes,
-        lock=lock_name(name, text.axes, recipe.axes),
-        provider=environment.provider,
-        channels=text.each(environment.channels),
-        toolkit=None if environment.toolkit is None else text.one(environment.toolkit),
-        packages=tuple(each for each in environment.packages if is_present(recipe, each, values)),
-    )
 
 
 def _stage(recipe: Recipe, name: str, stage: Stage, values: AxisValues, present: Collection[str]) -> TargetStage:
@@ -225,6 +194,7 @@ def _stage(recipe: Recipe, name: str, stage: Stage, values: AxisValues, present:
         action=stage.action,
         axes=text.axes,
         environment=stage.environment,
+        host=stage.host,
         inputs=tuple(each for each in stage.inputs if is_present(recipe, each, values)),
         source=stage.source and stage.action != "relocate",
         sources=tuple(each for each in stage.sources if has_source(recipe, each, values)),
@@ -273,6 +243,7 @@ def _package(recipe: Recipe, name: str, package: Package, values: AxisValues) ->
         glibc=package.glibc,
         provided_by=package.provided_by,
         conda=_conda(recipe, package, text) if "conda" in package.formats else None,
+        ignore_run_exports=package.conda.ignore_run_exports,
         relabel=package.relabel,
         bundle=package.bundle,
         waive=tuple(each for each in package.waive if matches(each.when, values)),

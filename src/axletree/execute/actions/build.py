@@ -14,9 +14,9 @@ from axletree.execute.drivers.configure import Build, checking, make_room, vouch
 from axletree.execute.drivers.installed import clear_leftovers
 from axletree.execute.drivers.job import build_folder, own_files
 from axletree.execute.drivers.setup_py import configure_again
+from axletree.execute.environments import stage_environments
 from axletree.execute.kept import builds_on_libraries, check_variables, era_of, kept_for
 from axletree.execute.preparing import prepare
-from axletree.execute.stage_venvs import ensure_environment
 from axletree.execute.variables import child_environment, note_environment
 from axletree.execute.workspace import open_workplace, workplace_variables
 from axletree.plan.actions.build import BuiltWheel
@@ -43,7 +43,7 @@ def run(context: ActionContext[BuildParameters]) -> Outcome:
     if ready and len(ready) == len(context.tree("source").entries):
         check_wheel_name(context, ready[0].path)
         return Outcome(tree=context.request.inputs["source"], facts=BuiltWheel(wheel=ready[0].path))
-    venv = ensure_environment(context, context.request.inputs["environment"])
+    venv, host = stage_environments(context)
     era = era_of(context)
     by_cmake = era.driver in _BY_CMAKE
     out = context.work / "wheel"
@@ -56,6 +56,7 @@ def run(context: ActionContext[BuildParameters]) -> Outcome:
             child_environment(
                 context,
                 venv=venv,
+                host=host,
                 compiles=True,
                 variables=context.parameters.env,
                 root=place.root,

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from axletree.core.errors import StageError
 from axletree.execute.context import Outcome
 from axletree.execute.drivers.job import Job, build_folder
+from axletree.execute.environments import stage_environments
 from axletree.execute.kept import builds_on_libraries, check_variables, era_of, kept_for
 from axletree.execute.preparing import prepare
-from axletree.execute.stage_venvs import ensure_environment
 from axletree.execute.variables import child_environment, note_environment
 from axletree.execute.workspace import open_workplace, workplace_variables
 from axletree.package.partition import Claim, first_claims
@@ -44,7 +44,7 @@ def run(context: ActionContext[CompileParameters]) -> Outcome:
     environment = context.request.inputs.get("environment")
     if environment is None and driver != "cmake":
         raise StageError(f"driver {driver} needs an environment to run in", hint="set the stage's `environment`")
-    venv = ensure_environment(context, environment) if environment is not None else None
+    venv, host = stage_environments(context)
     out = context.work / "out"
     out.mkdir()
     with ExitStack() as stack:
@@ -52,7 +52,15 @@ def run(context: ActionContext[CompileParameters]) -> Outcome:
         alone = builds_on_libraries(context, era)
         place = stack.enter_context(open_workplace(context, settings=settings, alone=alone))
         env = stack.enter_context(
-            child_environment(context, venv=venv, compiles=True, variables=parameters.env, root=place.root, steady=True)
+            child_environment(
+                context,
+                venv=venv,
+                host=host,
+                compiles=True,
+                variables=parameters.env,
+                root=place.root,
+                steady=True,
+            )
         )
         env |= workplace_variables(context, place)
         check_variables(env, era, driver, say=context.log.say)

@@ -1,4 +1,4 @@
-"""Bring the wheels of a locked environment into the store, and prove that they install."""
+"""Bring the wheels and conda packages of a locked environment into the store, and prove that they install."""
 
 from __future__ import annotations
 
@@ -13,24 +13,27 @@ from axletree.core.trees import Entry, make_tree
 from axletree.core.values import Digest, canonical_json
 from axletree.execute.actions.fetch import fetch_blob
 from axletree.execute.context import Outcome
+from axletree.execute.environments import CONDA_LOCK, ensure_environment
 from axletree.execute.lacking import lacking_requirements
-from axletree.execute.stage_venvs import DESCRIPTION, LOCK, ensure_environment
+from axletree.execute.stage_venvs import DESCRIPTION, LOCK
+from axletree.host.conda_prefix import PACKAGES
 from axletree.plan.actions.environment import EnvironmentFacts
 from axletree.plan.actions.fetch import FileSource
 from axletree.plan.imports import WHEEL
+from axletree.recipe.conda_locks import CondaLock, render_conda_lock
 from axletree.recipe.locks import LockedWheel, make_lock, render_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from axletree.execute.context import ActionContext
     from axletree.plan.actions.environment import EnvironmentParameters
-    from axletree.recipe.locks import PyLock
+    from axletree.recipe.conda_locks import LockedPackage
 
 
 def run(context: ActionContext[EnvironmentParameters]) -> Outcome:
-    """Fetch what is missing, store the tree of lock and wheels, and make the virtual environment from it.
+    """Fetch what is missing, store the tree of locks and files, and make the environment from it.
 
     Wheels of imported recipes lie in the tree and in its lock like any other.
 
@@ -42,25 +45,22 @@ def run(context: ActionContext[EnvironmentParameters]) -> Outcome:
     parameters = context.parameters
     imported = {_locked(entry): entry for entry in _imported(context)}
     wheels = (*parameters.wheels, *imported)
-    entries = [*_wheels(context), *imported.values()]
-    lock = render_lock(_lock(parameters, wheels)).encode()
-    description = canonical_json({"version": parameters.version, "python": parameters.python})
-    for path, data in ((LOCK, lock), (DESCRIPTION, description)):
+    entries = [*_files(context), *imported.values()]
+    members = dict(_texts(parameters, wheels))
+    for path, data in members.items():
         entries.append(Entry(path=path, blob=context.store.put_bytes(data), size=len(data)))
     tree = context.store.put_tree(make_tree(entries))
     venv = ensure_environment(context, tree)
     _check_requirements(imported, venv)
     facts = EnvironmentFacts(
-        packages=tuple((wheel.name, wheel.version) for wheel in wheels),
-        size=sum(wheel.size for wheel in wheels),
+        packages=(
+            *((package.name, package.version) for package in parameters.conda),
+            *((wheel.name, wheel.version) for wheel in wheels),
+        ),
+        size=sum(package.size for package in parameters.conda) + sum(wheel.size for wheel in wheels),
         python=parameters.python,
     )
     return Outcome(tree=tree, facts=facts)
-
-
-def _lock(parameters: EnvironmentParameters, wheels: Iterable[LockedWheel]) -> PyLock:
-    """The lock of the wheels. What was required of the resolver is not in it: another way to the same is the same."""
-    return make_lock((), python=parameters.version, platform=parameters.platform, wheels=wheels)
 
 
 def _imported(context: ActionContext[EnvironmentParameters]) -> Iterator[Entry]:
@@ -94,16 +94,38 @@ def _check_requirements(wheels: Iterable[LockedWheel], venv: Path) -> None:
         raise StageError(*problems)
 
 
-def _wheels(context: ActionContext[EnvironmentParameters]) -> Iterator[Entry]:
-    """Fetch the wheels that the store lacks, with one progress over all of them."""
-    wheels = context.parameters.wheels
-    missing = [wheel for wheel in wheels if not context.store.has_blob(Digest(wheel.sha256))]
-    total = sum(wheel.size for wheel in missing)
+def _texts(parameters: EnvironmentParameters, wheels: Sequence[LockedWheel]) -> Iterator[tuple[str, bytes]]:
+    """What the tree has beside the files. What was required is not in it: another way to the same is the same."""
+    described: dict[str, object] = {"version": parameters.version, "python": parameters.python}
+    if parameters.conda:
+        described["conda"] = True
+        conda = CondaLock(
+            platform=parameters.platform,
+            channels=(),
+            requires=(),
+            packages=parameters.conda,
+            wheels=tuple(wheels),
+        )
+        yield CONDA_LOCK, render_conda_lock(conda).encode()
+    if not parameters.conda or wheels:
+        lock = make_lock((), python=parameters.version, platform=parameters.platform, wheels=wheels)
+        yield LOCK, render_lock(lock).encode()
+    yield DESCRIPTION, canonical_json(described)
+
+
+def _files(context: ActionContext[EnvironmentParameters]) -> Iterator[Entry]:
+    """Fetch the files that the store lacks, with one progress over all of them."""
+    parameters = context.parameters
+    named: list[tuple[str, LockedWheel | LockedPackage]] = [(each.filename, each) for each in parameters.wheels]
+    named += [(f"{PACKAGES}/{each.subdir}/{each.filename}", each) for each in parameters.conda]
+    missing = [each for _, each in named if not context.store.has_blob(Digest(each.sha256))]
+    total = sum(each.size for each in missing)
     done = 0
-    for wheel in wheels:
-        digest = Digest(wheel.sha256)
-        if wheel in missing:
-            wanted = FileSource(filename=wheel.filename, sha256=digest, size=wheel.size)
+    for path, each in named:
+        digest = Digest(each.sha256)
+        if each in missing:
+            url = context.request.local.addresses.get(digest)
+            wanted = FileSource(filename=each.filename, sha256=digest, size=each.size, url=url)
             digest = fetch_blob(context, wanted, before=done, total=total)
-            done += wheel.size
-        yield Entry(path=wheel.filename, blob=digest, size=wheel.size)
+            done += each.size
+        yield Entry(path=path, blob=digest, size=each.size)

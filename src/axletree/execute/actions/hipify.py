@@ -15,8 +15,8 @@ from axletree.buildsystem.pytorch.hipified import SCRIPT
 from axletree.core.errors import StageError
 from axletree.core.units import plural
 from axletree.execute.context import Outcome
+from axletree.execute.environments import ensure_environment
 from axletree.execute.process import check_program
-from axletree.execute.stage_venvs import ensure_environment
 from axletree.execute.variables import child_environment
 from axletree.plan.actions.hipify import HipifyFacts
 

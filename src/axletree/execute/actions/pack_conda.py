@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -35,9 +36,11 @@ from axletree.package.conda.neighbours import CONDA_NEIGHBOURS, runtime_depends
 from axletree.package.conda.platforms import conda_subdir
 from axletree.package.conda.requires import CONDA_NAMES, conda_name
 from axletree.package.conda.tree import conda_package_from_tree
+from axletree.package.libraries.build_paths import beside
 from axletree.package.wheel.info import WheelInfo
 from axletree.package.wheel.writer import Member
 from axletree.plan.actions.pack_conda import CondaParameters, PackedConda
+from axletree.recipe.conda_locks import spec_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -60,12 +63,16 @@ def run(context: ActionContext[CondaParameters]) -> Outcome:
         StageError: nothing is left for the package, or its layout does not fit the tree.
     """
     wanted = context.parameters.conda
-    content = without_build_paths(context, content_of(context, context.parameters.part))
-    if _is_distribution(content, wanted.layout, context):
+    content = content_of(context, context.parameters.part)
+    layout = _is_distribution(content, wanted.layout, context)
+    content = without_build_paths(context, content, partial(_moved, context, layout))
+    if layout:
         package, files, python = _distribution(context, content)
     else:
         package, files, python = _at_prefix(context, content)
-    package = msgspec.structs.replace(package, track_features=wanted.track_features)
+    package = msgspec.structs.replace(
+        package, track_features=wanted.track_features, depends=_with_exports(package, context.parameters)
+    )
     files = (*files, *activation_files(package.name, wanted.activate), *_compiled(context, package, files, python))
     folder = context.work / "conda"
     written = write_conda_file(
@@ -85,6 +92,26 @@ def run(context: ActionContext[CondaParameters]) -> Outcome:
         constrains=tuple(package.constrains),
     )
     return Outcome(tree=context.store.ingest(folder, adopt=True), facts=facts)
+
+
+def _moved(context: ActionContext[CondaParameters], distribution: bool, path: str, entry: str) -> str | None:  # noqa: FBT001
+    """What a search path entry becomes that leads to what the package was linked against: conda installs it beside."""
+    python, wanted = context.ingredients.axes.get("python"), context.parameters.conda
+    if not context.parameters.linked or (distribution and python is None):
+        return None
+    prefix = context.parameters.package.prefix if distribution and wanted.prefix is None else wanted.prefix
+    place = posixpath.join(f"lib/python{python}/site-packages" if distribution else "", prefix or "", path)
+    return beside(entry, posixpath.normpath(place))
+
+
+def _with_exports(package: CondaPackage, parameters: CondaParameters) -> tuple[str, ...]:
+    """Dependencies, with those that the environments export; one that the recipe has for the same package counts alone.
+
+    What has no machine code was linked against nothing (conda-build: ``noarch`` packages get no such exports).
+    """
+    own = {spec_name(text) for text in parameters.conda.depends}
+    exported = [text for text in parameters.exported if spec_name(text) not in own]
+    return package.depends if package.subdir == "noarch" else tuple(dict.fromkeys([*package.depends, *exported]))
 
 
 def _is_distribution(content: PackageContent, layout: str, context: ActionContext[CondaParameters]) -> bool:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from axletree.core.errors import StageError
 from axletree.execute.context import Outcome
+from axletree.execute.environments import stage_environments
 from axletree.execute.process import check_program
-from axletree.execute.stage_venvs import ensure_environment
 from axletree.execute.variables import child_environment, note_environment
 from axletree.execute.workspace import open_workplace, workplace_variables
 
@@ -53,12 +53,13 @@ def run_commands(
     """
     out = context.work / "out"
     out.mkdir()
-    environment = context.request.inputs.get("environment")
-    venv = ensure_environment(context, environment) if environment is not None else None
+    venv, host = stage_environments(context)
     with ExitStack() as stack:
         place = stack.enter_context(open_workplace(context))
         env = stack.enter_context(
-            child_environment(context, venv=venv, compiles=compiles, variables=context.parameters.env, root=place.root)
+            child_environment(
+                context, venv=venv, host=host, compiles=compiles, variables=context.parameters.env, root=place.root
+            )
         )
         cwd = place.source / context.parameters.directory if place.source is not None else context.work
         env |= {"AXLETREE_OUT": str(out), **workplace_variables(context, place)}

@@ -12,15 +12,15 @@ from packaging.version import Version
 from axletree.core.errors import StageError
 from axletree.core.trees import Entry, make_tree
 from axletree.core.values import canonical_json
-from axletree.execute.conda_prefix import conda_environment, untried
+from axletree.execute.conda_client import conda_environment, untried
 from axletree.execute.context import Outcome
+from axletree.execute.environments import fresh_prefix, is_conda, wheels_in
 from axletree.execute.process import check_program
-from axletree.execute.stage_venvs import LOCK, client_environ, describe, interpreter_for, uv_cache, wheel_folder
+from axletree.execute.stage_venvs import client_environ, describe, interpreter_for, uv_cache, wheel_folder
 from axletree.execute.variables import child_environment
 from axletree.host.sandbox import can_protect
 from axletree.host.venvs import create_venv, install_with_pip, install_with_uv
 from axletree.plan.actions.test import ClientTestFacts
-from axletree.recipe.locks import parse_lock
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,30 +50,35 @@ def run(context: ActionContext[ClientTestParameters]) -> Outcome:
         if name != "environment"
     ]
     prefix = context.work / "venv"
-    description = describe(context, environment)
-    interpreter = interpreter_for(context, description["version"])
     if installer == "conda":
-        made = conda_environment(context, prefix, interpreter, description["version"], roots=roots, wheels=wheels)
+        made = conda_environment(context, prefix, roots=roots, files=wheels)
         installed, outside = made.installed, made.outside
     else:
-        create_venv(
-            prefix,
-            interpreter=interpreter,
-            lock_folder=None,
-            uv_cache=uv_cache(context),
-            environ=client_environ(context),
-            say=context.log.write,
-        )
+        _make_environment(context, prefix, files=wheels)
         installed, outside = _install(context, prefix, roots=roots, wheels=wheels), {}
     folder = _lay_out_files(context)
     with child_environment(context, venv=prefix, compiles=False, sealed=(prefix, wheels)) as env:
-        if installer == "conda":
-            env["CONDA_PREFIX"] = env.pop("VIRTUAL_ENV")
         _use(context, prefix, folder, env)
     facts = ClientTestFacts(installer=installer, installed=installed, outside=outside, **_counts(context))
     data = canonical_json(facts)
     entry = Entry(path="result.json", blob=context.store.put_bytes(data), size=len(data))
     return Outcome(tree=context.store.put_tree(make_tree([entry])), facts=facts, findings=untried(outside))
+
+
+def _make_environment(context: ActionContext[ClientTestParameters], prefix: Path, *, files: Path) -> None:
+    """An environment of its own for the client: an empty one, or a conda prefix, whose packages are part of it."""
+    environment = context.request.inputs["environment"]
+    if is_conda(context, environment):
+        fresh_prefix(context, prefix, files=files)
+        return
+    create_venv(
+        prefix,
+        interpreter=interpreter_for(context, describe(context, environment)["version"]),
+        lock_folder=None,
+        uv_cache=uv_cache(context),
+        environ=client_environ(context),
+        say=context.log.write,
+    )
 
 
 def _lay_out_files(context: ActionContext[ClientTestParameters]) -> Path:
@@ -94,12 +99,12 @@ def _lay_out_files(context: ActionContext[ClientTestParameters]) -> Path:
 def _install(
     context: ActionContext[ClientTestParameters], venv: Path, *, roots: list[Path], wheels: Path
 ) -> dict[str, str]:
-    lock = parse_lock((wheels / LOCK).read_text(encoding="utf-8"), file=LOCK)
+    locked_wheels = wheels_in(wheels)
     built = [f"{package.name}=={package.version}" for package in context.parameters.packages]
     installer = context.parameters.installer
     context.progress(f"installing with {installer}")
     indexes = [(root / "simple").as_uri() for root in roots]
-    requirements = [*built, *(f"{wheel.name}=={wheel.version}" for wheel in lock.wheels)]
+    requirements = [*built, *(f"{wheel.name}=={wheel.version}" for wheel in locked_wheels)]
     with_uv = partial(install_with_uv, cache=uv_cache(context), share=can_protect())
     install = with_uv if installer == "uv" else install_with_pip
     installed = install(
@@ -110,7 +115,7 @@ def _install(
         environ=client_environ(context),
         say=context.log.write,
     )
-    locked = {canonicalize_name(wheel.name): wheel.version for wheel in lock.wheels}
+    locked = {canonicalize_name(wheel.name): wheel.version for wheel in locked_wheels}
     wanted = locked | {canonicalize_name(each.name): each.version for each in context.parameters.packages}
     wrong = [
         f"{name} {installed.get(name, 'is missing')}, expected {version}"

@@ -87,8 +87,12 @@ def _nvidia(prefix: Path, links: Path) -> Iterator[Layer]:
     yield replace(layer, cmake=(*layer.cmake, str(links)))
 
 
-def conda_layers(prefix: Path) -> tuple[Layer, ...]:
+def conda_layers(prefix: Path, *, scripts: bool = True) -> tuple[Layer, ...]:
     """A conda prefix, with what the scripts of its packages set.
+
+    Args:
+        prefix: where it is.
+        scripts: whether to run these.
 
     Raises:
         StageError: a script fails.
@@ -111,7 +115,7 @@ def conda_layers(prefix: Path) -> tuple[Layer, ...]:
                 Delta(variable="PYTHONHOME", operation="unset", origin=origin),
                 *_compiler(prefix, origin),
                 *_mkl(prefix, origin),
-                *_scripted(prefix),
+                *(_scripted(prefix) if scripts else ()),
             ),
         ),
     )
@@ -136,10 +140,9 @@ def _scripted(prefix: Path) -> Iterator[Delta]:
     The scripts are those of conda ("Managing environments: saving environment variables" and activate.d); so their
     effect is a table like everything else, and can be undone in any shell.
     """
-    for file in sorted((prefix / "etc/conda/env_vars.d").glob("*.json")):
-        origin = f"env_vars.d/{file.name}"
-        for name, value in json.loads(file.read_text(encoding="utf-8")).items():
-            yield setting(name, str(value), origin)
+    for file, variables in _stated(prefix):
+        for name, value in variables.items():
+            yield setting(name, value, f"env_vars.d/{file.name}")
     before = {
         "PATH": ":".join([str(prefix / "bin"), *SYSTEM_PATH]),
         "HOME": os.environ.get("HOME", "/"),
@@ -155,6 +158,27 @@ def _scripted(prefix: Path) -> Iterator[Delta]:
                 continue
             yield _change(name, before.get(name), after.get(name), f"{_SCRIPTS}/{script.name}")
         before = {name: value for name, value in after.items() if name not in _SHELL_OWN}
+
+
+def activated_by_scripts(prefix: Path, variables: Mapping[str, str]) -> dict[str, str]:
+    """Variables once the scripts of a prefix's packages ran, as in the shell of somebody who activates it.
+
+    Raises:
+        StageError: a script fails.
+    """
+    result = dict(variables)
+    for _, stated in _stated(prefix):
+        result |= stated
+    for script in sorted((prefix / _SCRIPTS).glob("*.sh")):
+        result = {name: value for name, value in _after(script, result).items() if name not in _SHELL_OWN}
+    return result
+
+
+def _stated(prefix: Path) -> Iterator[tuple[Path, dict[str, str]]]:
+    """Files of packages that state variables, and these."""
+    for file in sorted((prefix / "etc/conda/env_vars.d").glob("*.json")):
+        found = json.loads(file.read_text(encoding="utf-8"))
+        yield file, {name: str(value) for name, value in found.items()}
 
 
 def _after(script: Path, before: Mapping[str, str]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-_STORE = re.compile(r"/(environments|work|workspaces)/[0-9a-f]{24,}(/|$)")
+_STORE = re.compile(r"/(environments|work|workspaces)/[0-9a-f]{24,}(?:-[0-9a-z-]+)?(?:/(?P<inside>.*))?$")
 """Folders of a store, by their shape: the tree may have been built with another store than it is packed with."""
 _SHARED = frozenset({"/", "/usr", "/usr/local", "/opt", "/opt/local"})
 
@@ -31,6 +31,20 @@ def interpreter_folders(programs: Iterable[str]) -> tuple[str, ...]:
 def build_paths(entries: Iterable[str], interpreters: Collection[str]) -> tuple[str, ...]:
     """The entries of a search path that lead into an interpreter's folder or into a store."""
     return tuple(entry for entry in entries if entry.startswith("/") and _of_build(entry, interpreters))
+
+
+def beside(entry: str, place: str) -> str | None:
+    """An entry that leads into an environment of the build, as one that leads to the same folder where it is installed.
+
+    Args:
+        entry: of a search path.
+        place: of the file, below the prefix that it is installed in.
+    """
+    found = _STORE.search(posixpath.normpath(entry))
+    if found is None or found[1] != "environments" or not found["inside"]:
+        return None
+    steps = posixpath.relpath(found["inside"], posixpath.dirname(place) or ".")
+    return "$ORIGIN" if steps == "." else f"$ORIGIN/{steps}"
 
 
 def _of_build(entry: str, interpreters: Collection[str]) -> bool:

@@ -18,6 +18,10 @@ class CondaParameters(WheelParameters, frozen=True, kw_only=True):
     """Its form, with the constraints and run exports that follow from its siblings."""
     pins: dict[str, str] = {}
     """Sibling -> what a dependency on it becomes."""
+    exported: tuple[str, ...] = ()
+    """Dependencies that follow from the conda environments it was built in."""
+    linked: bool = False
+    """Whether it was linked against a conda environment: its libraries are beside those of that."""
     names: Digest | None
     """Digest of the table of conda names."""
     neighbours: Digest | None = None

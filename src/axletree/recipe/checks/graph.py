@@ -72,13 +72,13 @@ def _stage_faults(recipe: Recipe, name: str, stage: Stage) -> Iterator[Fault]:
         placed = [extra.when for extra in recipe.sources.values() if extra.into is not None]
         followed = dict.fromkeys(axis for when in (*(patch.when for patch in recipe.patches), *placed) for axis in when)
         yield from unseen(recipe, path, "its patched source", followed, path, stage.axes)
-    if stage.environment is not None:
-        at = (*path, "environment")
-        yield from _reference(stage.environment, "environment", recipe, at)
-        environment = recipe.environments.get(stage.environment)
+    for key, named in (("environment", stage.environment), ("host", stage.host)):
+        if named is None:
+            continue
+        yield from _reference(named, "environment", recipe, (*path, key))
+        environment = recipe.environments.get(named)
         if environment is not None:
-            what = f"environment {stage.environment!r}"
-            yield from unseen(recipe, at, what, environment.axes, path, stage.axes)
+            yield from unseen(recipe, (*path, key), f"environment {named!r}", environment.axes, path, stage.axes)
     yield from twice(stage.inputs, (*path, "inputs"), "stage")
     for number, needed in enumerate(stage.inputs):
         at = (*path, "inputs", number)

@@ -15,6 +15,7 @@ from axletree.recipe.checks.graph import changed_by, seen_by, seen_by_all
 from axletree.recipe.checks.images import image_message
 from axletree.recipe.checks.properties import unknown_property
 from axletree.recipe.checks.relocation import absolute_message
+from axletree.recipe.environments import has_python
 from axletree.recipe.faults import Fault, Path, suggestion
 from axletree.recipe.placeholders import ALWAYS, scan
 
@@ -74,7 +75,9 @@ def slots(recipe: Recipe) -> Iterator[Slot]:
         seen = seen_by(recipe, "environment", name)
         requirement = check.requirement_message if environment.provider == "venv" else None
         yield from _each((*path, "requires"), environment.requires, *seen, requirement)
-        yield _one((*path, "python"), environment.python, *seen, check.python_message)
+        if has_python(environment):
+            yield _one((*path, "python"), environment.python, *seen, check.python_message)
+        yield from _each((*path, "wheels"), environment.wheels, *seen, check.requirement_message)
         yield from _each((*path, "channels"), environment.channels, *seen)
         if environment.toolkit is not None:
             yield _one((*path, "toolkit"), environment.toolkit, *seen)
@@ -216,6 +219,7 @@ def _conda_slots(path: Path, table: CondaTable, axes: tuple[str, ...], declared_
         ("run-exports", "weak"): (table.run_exports.weak, check.spec_message),
         ("run-exports", "strong"): (table.run_exports.strong, check.spec_message),
         ("track-features",): (table.track_features, check.conda_name_message),
+        ("ignore-run-exports",): (table.ignore_run_exports, check.conda_name_message),
     }
     for keys, (texts, message) in lists.items():
         for slot in _each((*path, *keys), texts, axes, declared_at, message):

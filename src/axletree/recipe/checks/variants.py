@@ -10,11 +10,11 @@ from axletree.recipe.checks.axes import expansion
 from axletree.recipe.checks.packages import package_faults_at
 from axletree.recipe.checks.properties import missing_property
 from axletree.recipe.checks.texts import has_values, slots, values_at
+from axletree.recipe.environments import conda_lock_name, lock_name
 from axletree.recipe.faults import Fault, related
 from axletree.recipe.importing import presence
 from axletree.recipe.placeholders import fill, scan
 from axletree.recipe.properties import properties_at
-from axletree.recipe.target import lock_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -105,7 +105,9 @@ def _same_locks(recipe: Recipe, variants: Sequence[Variant]) -> Iterator[Fault]:
     seen: dict[str, str] = {}
     for name, environment in recipe.environments.items():
         for variant in variants:
-            lock = lock_name(name, project(variant.values, environment.axes), recipe.axes)
+            lock = (conda_lock_name if environment.provider == "conda" else lock_name)(
+                name, project(variant.values, environment.axes), recipe.axes
+            )
             if seen.setdefault(lock, name) != name:
                 message = f"environments {seen[lock]!r} and {name!r} have the same lock file {lock}"
                 yield Fault(path=("environments", name), message=message, hint="rename one of them")
