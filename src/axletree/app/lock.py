@@ -260,7 +260,7 @@ def _refuse(failures: Mapping[str, AxletreeError]) -> None:
 
 def _problems(failures: Mapping[str, AxletreeError]) -> list[Problem]:
     """All problems, each once: one of an interpreter may be several locks'."""
-    return [problem for error in dict.fromkeys(failures.values()) for problem in error.problems]
+    return list(dict.fromkeys(problem for error in failures.values() for problem in error.problems))
 
 
 def _of_source(error: AxletreeError, loaded: LoadedRecipe) -> AxletreeError:

@@ -220,7 +220,7 @@ def _source_folder(path: Path, document: Document) -> Path | None:
 
 
 def files_of(path: Path, sets: Sequence[str] = ()) -> tuple[Path, ...]:
-    """All files that a recipe is read from: its own, those that it extends, data, requirements, locks; also its imports."""
+    """All files that a recipe is read from: its own, those it extends, data, requirements, locks; also its imports."""
     found: dict[Path, None] = {}
     queue = [(path, tuple(sets), False)]
     while queue:
