@@ -161,3 +161,18 @@ def test_pixi_toml_of_wheels() -> None:
         "b": {"url": "https://wheels.example/b-1-py3-none-any.whl"},
     }
     assert 'extras = ["x", "y"] }  # only where python_version >= "3.9"\n' in text
+
+
+@pytest.mark.parametrize("locked", [True, False])
+def test_wheels_on_top_of_conda_packages_are_the_pip_half(*, locked: bool) -> None:
+    packages = (
+        InstalledPackage(name="zlib", version="1.3.1", build="h1_0"),
+        InstalledPackage(name="demo", version="1.0", sha256="0" * 64),
+    )
+    description = described(python="", requires=("zlib",), wheels=("demo>=1",), packages=packages)
+    document = yaml.safe_load(exported(description, "environment.yml", platform="linux-64", locked=locked))
+    zlib = "zlib=1.3.1=h1_0" if locked else "zlib"
+    assert document["dependencies"] == [zlib, "pip", {"pip": ["demo==1.0" if locked else "demo>=1"]}]
+    table = tomllib.loads(exported(description, "pixi.toml", platform="linux-64", locked=locked))
+    assert list(table["dependencies"]) == ["zlib"]
+    assert table["pypi-dependencies"] == {"demo": "==1.0" if locked else ">=1"}

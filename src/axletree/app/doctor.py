@@ -114,11 +114,14 @@ def wishes_of(
 
 
 def _tools(target: Target) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(tool for stage in target.stages for tool in stage.tools))
+    """Programs of the host that stages declare; a stage in conda environments may have its own."""
+    conda = {each.name for each in target.environments if each.provider == "conda"}
+    stages = [stage for stage in target.stages if not {stage.environment, stage.host} & conda]
+    return tuple(dict.fromkeys(tool for stage in stages for tool in stage.tools))
 
 
 def _pythons(target: Target) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(environment.python for environment in target.environments))
+    return tuple(dict.fromkeys(each.python for each in target.environments if each.provider != "conda"))
 
 
 def _there(targets: Iterable[Target], store: Store, environ: Mapping[str, str]) -> set[str]:

@@ -110,6 +110,7 @@ def create(
             python=environment.python,
             requires=environment.requires,
             channels=channel_addresses(environment, loaded),
+            wheels=environment.wheels,
             toolkit=root,
             packages=content,
             order=order,

@@ -25,7 +25,7 @@ class InstalledPackage(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     version: str
     build: str = ""
-    """Conda's build string."""
+    """Conda's build string; empty for a wheel."""
     url: str = ""
     sha256: str = ""
     md5: str = ""
@@ -45,6 +45,8 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     python: str
     requires: tuple[str, ...] = ()
     channels: tuple[str, ...] = ()
+    wheels: tuple[str, ...] = ()
+    """Requirements of wheels on top of conda packages."""
     toolkit: str | None = None
     """Root of the GPU toolkit."""
     packages: tuple[InstalledPackage, ...] = ()

@@ -70,11 +70,11 @@ def _environment_yml(description: Description, *, locked: bool) -> Iterator[str]
     else:
         yield "dependencies:"
         yield f"  - {_word(_python_spec(description))}"
-        wheels = list(_wheel_specs(description, locked=locked))
-        if wheels:
-            yield "  - pip"
-            yield "  - pip:"
-            yield from (f"    - {_word(spec)}" for spec in wheels)
+    wheels = list(_wheel_specs(description, locked=locked))
+    if wheels:
+        yield "  - pip"
+        yield "  - pip:"
+        yield from (f"    - {_word(spec)}" for spec in wheels)
     if variables := _variables(description):
         yield "variables:"
         for name, value in variables.items():
@@ -87,16 +87,17 @@ def _channels(description: Description) -> tuple[str, ...]:
 
 def _conda_specs(description: Description, *, locked: bool) -> Iterator[str]:
     if locked:
-        yield from (f"{each.name}={each.version}={each.build}" for each in description.packages)
+        yield from (f"{each.name}={each.version}={each.build}" for each in description.packages if each.build)
     else:
         yield from with_python(description.requires, description.python)
 
 
 def _wheel_specs(description: Description, *, locked: bool) -> Iterator[str]:
+    """Requirements of wheels; of a conda environment, those of its pip half."""
     if locked:
-        yield from (f"{each.name}=={each.version}" for each in description.packages)
+        yield from (f"{each.name}=={each.version}" for each in description.packages if not each.build)
     else:
-        yield from description.requires
+        yield from description.wheels if description.provider == "conda" else description.requires
 
 
 def _python_spec(description: Description) -> str:
@@ -116,18 +117,18 @@ def _pixi_toml(description: Description, *, platform: str, locked: bool) -> Iter
     yield "[dependencies]"
     if description.provider == "conda":
         yield from (
-            (_pixi_conda(each) for each in description.packages)
+            (_pixi_conda(each) for each in description.packages if each.build)
             if locked
             else map(_pixi_spec, with_python(description.requires, description.python))
         )
     else:
         name, _, version = _python_spec(description).partition("=")
         yield f"{name} = {_text(f'{version}.*')}"
-        wheels = [_pixi_wheel(spec) for spec in _wheel_specs(description, locked=locked)]
-        if wheels:
-            yield ""
-            yield "[pypi-dependencies]"
-            yield from wheels
+    wheels = [_pixi_wheel(spec) for spec in _wheel_specs(description, locked=locked)]
+    if wheels:
+        yield ""
+        yield "[pypi-dependencies]"
+        yield from wheels
     if variables := _variables(description):
         yield ""
         yield "[activation.env]"

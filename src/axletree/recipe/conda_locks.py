@@ -99,7 +99,7 @@ def in_key(packages: Iterable[LockedPackage]) -> tuple[LockedPackage, ...]:
 
 def wanted(environment: TargetEnvironment) -> tuple[str, ...]:
     """What an environment asks of the solver, its Python among it."""
-    return with_python(environment.requires, environment.python) if environment.python else environment.requires
+    return with_python(environment.requires, environment.python)
 
 
 def exports_of(lock: CondaLock, kind: Literal["weak", "strong"]) -> tuple[str, ...]:

@@ -57,7 +57,9 @@ def parse_match_spec(text: str) -> MatchSpec | None:
 
 
 def with_python(specs: Sequence[str], python: str) -> tuple[str, ...]:
-    """Specs, and an environment's Python where none of them names it: ``3.11``, or ``3.13t`` without a GIL."""
+    """Specs, and an environment's Python where none of them names it: ``3.11``, ``3.13t`` without a GIL, or none."""
+    if not python:
+        return tuple(specs)
     names = {spec.name for text in specs if (spec := parse_match_spec(text)) is not None}
     own = [f"python {python.removesuffix('t')}.*"] if "python" not in names else []
     free = ["python-freethreading"] if python.endswith("t") and "python-freethreading" not in names else []
