@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,7 +21,7 @@ from axletree.host.conda_install import solve_and_install
 from axletree.host.interpreters import find_interpreter
 from axletree.host.shipped_data import read_shipped
 from axletree.package.conda.interpreter import interpreter_packages
-from axletree.package.conda.model import CondaPackage
+from axletree.package.conda.model import CondaPackage, RunExports
 from axletree.package.conda.repodata import channel_file
 from axletree.package.conda.requires import CONDA_NAMES
 from support.conda import demo, index, put, text
@@ -161,3 +165,47 @@ def test_what_a_channel_lists_is_read_back(local: Path) -> None:
         f"python-{version}-0_{tag}.conda": "linux-64",
         f"python_abi-{PYTHON}-0_{tag}.conda": "noarch",
     }
+
+
+@pytest.fixture
+def without_exports(tmp_path: Path) -> Path:
+    """A channel whose index says nothing of run exports, as most indexes of others."""
+    channel = tmp_path / "plain"
+    exports = RunExports(weak=("low >=1,<2.0a0",), strong=("low-run",))
+    put(channel, demo(name="low", run_exports=exports), [text("lib/low")])
+    put(channel, demo(name="high", depends=("low",), run_exports=RunExports(weak=("high",))), [text("lib/high")])
+    put(channel, demo(name="plain"), [text("lib/plain")])
+    index(channel)
+    page = channel / "linux-64" / "repodata.json"
+    table = json.loads(page.read_text())
+    for line in table["packages.conda"].values():
+        line.pop("run_exports", None)
+    page.write_text(json.dumps(table))
+    page.with_name("repodata.json.zst").unlink()
+    return channel
+
+
+@pytest.mark.parametrize("remote", [False, True])
+def test_run_exports_that_no_index_has_are_read_from_packages_that_are_named(
+    without_exports: Path,
+    tmp_path: Path,
+    remote: bool,  # noqa: FBT001
+) -> None:
+    handler = partial(SimpleHTTPRequestHandler, directory=str(without_exports))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}" if remote else without_exports.as_uri()
+        solved = solve_and_install(
+            None,
+            ["high", "plain", "low >=1"] if remote else ["high", "plain"],
+            channels=[address],
+            subdir="linux-64",
+            cache=tmp_path / "cache",
+            environ={**ENVIRON, "HOME": str(tmp_path)},
+            exports=True,
+        )
+        server.shutdown()
+    found = {each.name: (each.run_exports.weak, each.run_exports.strong) for each in solved}
+    low = (("low >=1,<2.0a0",), ("low-run",)) if remote else ((), ())
+    assert found == {"high": (("high",), ()), "plain": ((), ()), "low": low}
+    assert {each.url.rpartition("/")[0] for each in solved} == {f"{address}/linux-64"}
