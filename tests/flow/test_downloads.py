@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from axletree.execute.actions.download import network_variables
 from support.elfs import need
 from support.faulty import PYTHON, make_project
 from support.index_server import serve
@@ -104,6 +105,18 @@ def test_offline_takes_what_is_pinned_and_nothing_else(project: Project) -> None
     pin(project, project.build("--json"))
     ended = project.build("--json", "--offline")
     assert (ended.code, ended.statuses()["crates"]) == (0, "done"), ended.out
+
+
+def test_tools_reach_servers_as_in_the_users_shell(tmp_path: Path) -> None:
+    (tmp_path / ".cargo").mkdir()
+    environ = {"HOME": str(tmp_path), "https_proxy": "http://proxy.example:3128", "GITHUB_TOKEN": "secret"}
+    passed = {"https_proxy": "http://proxy.example:3128"}
+    assert network_variables(environ, mine=False) == passed
+    assert network_variables(environ, mine=True) == {**passed, "CARGO_HOME": str(tmp_path / ".cargo")}
+    (tmp_path / ".gitconfig").touch()
+    environ["CARGO_HOME"] = "/opt/cargo"
+    named = {"CARGO_HOME": "/opt/cargo", "GIT_CONFIG_GLOBAL": str(tmp_path / ".gitconfig")}
+    assert network_variables(environ, mine=True) == {**passed, **named}
 
 
 def test_other_stages_have_no_network(project: Project) -> None:

@@ -224,3 +224,23 @@ def test_a_link_to_a_compiler_cache_is_no_compiler(programs: Bin, tmp_path: Path
     path = f"{programs.folder}:{other}"
     assert find_programs(["cc", "clang"], path, but_for=frozenset({"ccache"})) == {"cc": str(other / "cc")}
     assert set(find_programs(["cc", "clang", "c++"], path)) == {"cc", "clang"}
+
+
+def test_a_link_of_rustup_stands_for_the_program_of_its_toolchain(programs: Bin, tmp_path: Path) -> None:
+    programs.put("real", "rustc 1.95.0 (59807616e 2026-04-14)")
+    other = tmp_path / "other"
+    shutil.copytree(programs.folder, other)
+    (other / "real").write_text((other / "real").read_text().replace("1.95.0", "1.96.0"))
+    (programs.folder / "rustc").symlink_to("rustup")
+    answers = {"rustc 1.95.0 (59807616e 2026-04-14)": programs.folder, "rustc 1.96.0 (59807616e 2026-04-14)": other}
+    for version, folder in answers.items():  # the default toolchain changes, and no file that is on PATH
+        programs.put("rustup", str(folder / "real"))
+        found = programs.find("rustc")["rustc"]
+        assert (found.path, found.fingerprint) == (str(folder / "real"), {"version": version})
+    assert "rustup which" in programs.questions
+
+
+def test_a_rustup_without_a_toolchain_leaves_its_link(programs: Bin) -> None:
+    programs.put("rustup", "error: no default toolchain is configured", code=1)
+    (programs.folder / "rustc").symlink_to("rustup")
+    assert programs.find("rustc")["rustc"].path == str(programs.folder / "rustc")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from axletree.core.errors import LockError, RecipeError
 from axletree.core.trees import Entry
 from axletree.core.values import Digest
 from axletree.execute.actions.place import taken_by
+from axletree.plan.actions.fetch import FileSource
+from axletree.plan.actions.table import ACTIONS
 from axletree.recipe.locks import SourceLock, parse_source, parse_sources, render_source
 from axletree.recipe.target_source import extras_of
 from support.recipes import problems_of, recipe_of, targets_of
@@ -64,6 +67,35 @@ def test_texts_are_filled_in_and_conditions_choose() -> None:
 def test_faults_have_lines(table: str, line: int, said: str) -> None:
     (problem,) = problems_of(f"{HEAD}{table}\n")
     assert (problem.line, said in problem.message) == (line, True), problem
+
+
+DOWNLOAD = '[stages.crates]\naction = "download"\n'
+DIGEST = f'sha256 = "{"ab" * 32}"\n'
+
+
+@pytest.mark.parametrize(
+    ("table", "line", "said"),
+    [
+        (DOWNLOAD, 10, "a download stage needs commands"),
+        (f'{DOWNLOAD}commands = ["x"]\nsha256 = "ab"', 13, "is not a SHA-256 digest"),
+        (f'{DOWNLOAD}commands = ["x"]\nworkspace = true', 13, "a download stage keeps no folder"),
+        (f'{DOWNLOAD}commands = ["x"]\noptions = {{ A = "1" }}', 13, "options is only for compile stages"),
+        (f'[stages.b]\naction = "run"\ncommands = ["x"]\n{DIGEST}', 13, "sha256 is only for download stages"),
+    ],
+)
+def test_faults_of_download_stages_have_lines(table: str, line: int, said: str) -> None:
+    (problem,) = problems_of(f"{HEAD}{table}\n")
+    assert (problem.line, said in problem.message) == (line, True), problem
+
+
+def test_the_digest_of_a_download_is_a_parameter_and_what_lacks_one_has_the_key_that_it_had() -> None:
+    (stage,) = (each for each in targets_of(f'{HEAD}{DOWNLOAD}commands = ["x"]\n{DIGEST}')["cpu"].stages[1:])
+    assert ACTIONS["download"].of_stage is not None
+    asked = ACTIONS["download"].of_stage(stage)
+    assert msgspec.to_builtins(asked)["sha256"] == "ab" * 32
+    assert ACTIONS["download"].network
+    source = FileSource(filename="a.zip", sha256=Digest("0" * 64))
+    assert msgspec.to_builtins(source).keys() == {"kind", "filename", "sha256"}
 
 
 def test_sources_of_different_variants_may_share_a_place() -> None:

@@ -111,9 +111,11 @@ def run(
     return done.text
 
 
-def output_of(command: Sequence[str | Path], *, environ: Mapping[str, str], seconds: float) -> str:
+def output_of(
+    command: Sequence[str | Path], *, environ: Mapping[str, str], seconds: float, cwd: Path | None = None
+) -> str:
     """What a program prints; nothing where it can't be started, fails, or the time is up."""
     try:
-        return run(command, environ=environ, seconds=seconds)
+        return run(command, environ=environ, seconds=seconds, cwd=cwd)
     except HostError:
         return ""

@@ -102,7 +102,9 @@ def _behind_rustup(paths: Mapping[str, str | None], environ: Mapping[str, str]) 
         rustup = Path(path).resolve() if path is not None else None
         if rustup is None or rustup.name != "rustup" or name == "rustup":
             continue
-        said = output_of([rustup, "which", name], environ={**environ, "PATH": os.defpath}, seconds=_TIMEOUT).strip()
+        here = {**environ, "PATH": os.defpath}
+        # Not in the user's folder: a file there may ask for another toolchain, and rustup would install that.
+        said = output_of([rustup, "which", name], environ=here, seconds=_TIMEOUT, cwd=Path("/")).strip()
         if os.access(said, os.X_OK):
             found[name] = said
     return found
