@@ -7,7 +7,7 @@ import io
 import subprocess
 import tarfile
 import zipfile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
@@ -85,3 +85,23 @@ def test_what_is_no_archive(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"no archive")
     with pytest.raises(IntegrityError, match=r"cannot unpack a\.tar"):
         unpack(tmp_path / "a", tmp_path / "out", name="a.tar")
+
+
+def test_what_is_at_the_top_of_an_archive_stays_or_must_be_one_folder(tmp_path: Path) -> None:
+    for name, members in (("one", ("a/x", "a/y")), ("two", ("include/x", "lib/y", "z")), ("none", ())):
+        with zipfile.ZipFile(tmp_path / f"{name}.zip", "w") as archive:
+            for member in members:
+                archive.writestr(member, "")
+
+    def unpacked(name: str, top: Literal["keep", "strip"]) -> list[str]:
+        folder = tmp_path / f"{name}-{top}"
+        unpack(tmp_path / f"{name}.zip", folder, name=f"{name}.zip", top=top)
+        return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+    assert unpacked("one", "strip") == ["x", "y"]
+    assert unpacked("one", "keep") == ["a/x", "a/y"]
+    assert unpacked("two", "keep") == ["include/x", "lib/y", "z"]
+    with pytest.raises(StageError, match=r"two.zip does not have a single folder at its top, but include/, lib/, z"):
+        unpacked("two", "strip")
+    with pytest.raises(StageError, match="but nothing"):
+        unpacked("none", "strip")
