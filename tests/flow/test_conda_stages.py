@@ -28,6 +28,7 @@ from support.conda_world import (
     put_zed,
     reindex,
 )
+from support.envelopes import events_of
 from support.faults import faults_in_stages
 from support.tiny import need_pythons
 from support.wheels import wheel_bytes
@@ -427,3 +428,55 @@ def test_wheels_lie_on_top_and_tests_run_in_conda_environments(python_project: T
     assert {"test:used:conda", "test:used:pip", "test:used:uv"} <= {
         name.partition("[")[0] for name in run.stages("done")
     }
+
+
+USER = """\
+name = "user"
+version = "1.0"
+[source]
+path = "src"
+[axes]
+python = ["PYTHON"]
+[recipes.tiny]
+recipe = "tiny.toml"
+[environments.host]
+provider = "conda"
+channels = ["./channel"]
+requires = ["zed 1.3.*", "python {python}.*"]
+wheels = ["demo"]
+packages = ["tiny/tiny"]
+[stages.use]
+action = "run"
+axes = ["python"]
+environment = "host"
+inputs = ["tiny/module"]
+commands = [
+  "python -c 'import tiny; print(tiny.answer())' >$AXLETREE_OUT/answer",
+  "test -e $AXLETREE_IN_TINY_MODULE/tiny/_tiny.so",
+]
+"""
+
+
+def test_a_wheel_of_another_recipe_lies_on_top_too(python_project: Tiny) -> None:
+    """Both recipes have environments of conda; what is imported was built before, and does not run again."""
+    tiny = python_project
+    tiny.call("lock", str(tiny.recipe))
+    tiny.built()
+    user = tiny.folder / "user.toml"
+    user.write_text(USER.replace("PYTHON", need_pythons(1)[0]))
+    locked = tiny.call("lock", str(user))
+    assert locked.returncode == 0, locked.stderr
+    done = tiny.call("build", str(user), "--json", "--out", str(tiny.home / "other"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    ended = {event["stage"]: event["status"] for event in events_of(done.stdout) if event["event"] == "stage-finished"}
+    assert {stage for stage, status in ended.items() if status == "done"} == {
+        f"{stage}[py{need_pythons(1)[0].replace('.', '')}]" for stage in ("environment:host", "use")
+    }
+    assert any(stage.startswith("tiny/audit:tiny") for stage in ended)
+    wheel = wheel_bytes({"tiny.py": b""}, metadata=create_metadata(name="tiny", version="0.9"))
+    (tiny.home / "links" / "tiny-0.9-py3-none-any.whl").write_bytes(wheel)
+    user.write_text(user.read_text().replace('wheels = ["demo"]', 'wheels = ["demo", "tiny"]'))
+    assert tiny.call("lock", str(user)).returncode == 0
+    twice = tiny.call("build", str(user), "--out", str(tiny.home / "other"))
+    assert twice.returncode == 2
+    assert "the environment gets tiny from a recipe, but its lock has tiny 0.9" in twice.stderr

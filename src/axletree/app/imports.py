@@ -228,8 +228,7 @@ def refuse_doubles(loaded: LoadedRecipe, targets: Iterable[Target], inputs: Plan
     problems = {}
     for target in targets:
         for environment in target.environments:
-            lock = inputs.environments.get(environment.lock)
-            locked = {wheel.name: wheel.version for wheel in lock.lock.wheels} if lock is not None else {}
+            locked = _versions(environment.lock, inputs)
             for number, name in enumerate(environment.packages):
                 package = canonicalize_name(name.partition("/")[2])
                 if package in locked:
@@ -241,6 +240,14 @@ def refuse_doubles(loaded: LoadedRecipe, targets: Iterable[Target], inputs: Plan
                     problems[key] = problem_at(loaded, key, message, hint=hint)
     if problems:
         raise RecipeError(*problems.values())
+
+
+def _versions(lock: str, inputs: PlanInputs) -> dict[str, str]:
+    """What a lock of an environment has -> its version."""
+    venv, conda = inputs.environments.get(lock), inputs.conda.get(lock)
+    if conda is not None:
+        return {each.name: each.version for each in conda.packages} | {each.name: each.version for each in conda.wheels}
+    return {} if venv is None else {each.name: each.version for each in venv.lock.wheels}
 
 
 def check_imports(imports: LoadedImports, targets: Sequence[Target]) -> None:

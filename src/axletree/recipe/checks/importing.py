@@ -25,9 +25,9 @@ def import_faults(recipe: Recipe) -> Iterator[Fault]:
     for name, environment in recipe.environments.items():
         path: Path = ("environments", name)
         yield from twice(environment.packages, (*path, "packages"), "package")
-        if environment.packages and environment.provider != "venv":
+        if environment.packages and environment.provider == "system":
             message = f"provider {environment.provider!r} cannot install packages of other recipes"
-            hint = 'set provider = "venv", or remove packages'
+            hint = 'set provider = "venv" or "conda", or remove packages'
             yield Fault(path=(*path, "packages"), message=message, hint=hint, needs=((*path, "provider"),))
         seen: dict[str, str] = {}
         for number, needed in enumerate(environment.packages):
