@@ -20,7 +20,7 @@ from axletree.core.errors import UsageError
 from axletree.plan.actions.table import ACTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from importlib.metadata import EntryPoint
 
     from axletree.backends.protocol import Backend
@@ -34,6 +34,12 @@ def backend_of(gpu: str) -> Backend | None:
     """The backend that owns a value of the ``gpu`` axis, or ``None``."""
     ours = next((backend for backend in BACKENDS if backend.owns(gpu)), None)
     return ours or next((backend for backend in _installed() if backend.owns(gpu)), None)
+
+
+def torch_indexes(axes: Mapping[str, str]) -> tuple[str, ...]:
+    """Indexes that may have torch for a variant, to be asked after those of the user."""
+    backend = backend_of(axes.get("gpu", ""))
+    return () if backend is None else (backend.torch_index(axes["gpu"]),)
 
 
 @cache

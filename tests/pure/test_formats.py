@@ -64,8 +64,8 @@ READERS: list[tuple[Callable[[str], object], str, str]] = [
     (lambda text: parse_lock(text, file="f"), 'lock-version = "2.0"\nnew-key = ""\n', "run `axletree lock RECIPE`"),
     (
         lambda text: parse_conda_lock(text, file="f"),
-        "lock-version = 2\nnew-key = 1\n",
-        "run `axletree env create`",
+        "lock-version = 3\nnew-key = 1\n",
+        "run `axletree lock RECIPE`",
     ),
     (lambda text: decode_facts(text.encode(), file="f"), '{"schema": 9}', "axletree facts --json > host.json"),
     (lambda text: _description(text.encode()), '{"schema": 2, "new": {}}', "axletree env create"),
@@ -85,7 +85,13 @@ def test_a_file_of_a_newer_version_is_one_problem(read: Callable[[str], object],
 
 @pytest.mark.parametrize(("read", "text", "hint"), READERS)
 def test_a_file_of_an_older_version_is_one_problem(read: Callable[[str], object], text: str, hint: str) -> None:
-    old = text.replace('"2.0"', '"0.1"').replace("= 2", "= 0").replace(": 2", ": 0").replace(": 9", ": 0")
+    old = (
+        text.replace('"2.0"', '"0.1"')
+        .replace("= 2", "= 0")
+        .replace("= 3", "= 0")
+        .replace(": 2", ": 0")
+        .replace(": 9", ": 0")
+    )
     with pytest.raises(AxletreeError) as raised:
         read(old)
     (problem,) = raised.value.problems

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from axletree.app.recipes import read_text
+from axletree.app.recipe_files import read_text
 from axletree.core.errors import Problem, RecipeError, UsageError
 from axletree.environment.conda_file import MARK, read_explicit
 from axletree.environment.environment_yml import read_environment_yml

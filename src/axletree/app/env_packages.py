@@ -132,8 +132,7 @@ def _fetch(
 
     ``known`` are addresses of files that no index has, by digest.
     """
-    backend = registry.backend_of(environment.axes.get("gpu", ""))
-    extra = [backend.torch_index(environment.axes["gpu"])] if backend is not None else []
+    extra = registry.torch_indexes(environment.axes)
     indexes = read_indexes(means.settings, means.environ, home=Path(means.environ.get("HOME", "/")), cwd=Path.cwd())
     files: list[tuple[Path, LockedWheel | LockedPackage]] = [(folder / each.filename, each) for each in lock.wheels]
     packages = lock.packages if isinstance(lock, CondaLock) else ()

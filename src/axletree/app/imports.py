@@ -11,7 +11,8 @@ from packaging.utils import canonicalize_name
 from axletree.app.image_inputs import ImageInputs
 from axletree.app.plan_inputs import find_pythons, plan_inputs
 from axletree.app.planned_recipes import PlannedRecipe
-from axletree.app.recipes import LoadedRecipe, load_whole, named_recipe, problem_at, with_source
+from axletree.app.recipe_files import named_recipe
+from axletree.app.recipes import LoadedRecipe, load_whole, problem_at, with_source
 from axletree.app.refusals import refuse_secrets
 from axletree.app.sources import lock_command, naming
 from axletree.core.errors import LockError, RecipeError, UsageError

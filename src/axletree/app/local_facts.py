@@ -23,7 +23,6 @@ def local_facts(prepared: Prepared, stage: PlannedStage, *, ccache: str | None) 
     """What a stage's action needs to know of this machine; none of it can change a result."""
     step = stage.step
     continued = None if step.continues is None else _maker(prepared.plan, stage.needs[f"in:{step.continues}"])
-    backend = registry.backend_of(step.axes.get("gpu", ""))
     planned = recipe_of(prepared, stage)
     targets = targets_of(planned, stage)
     return LocalFacts(
@@ -38,7 +37,7 @@ def local_facts(prepared: Prepared, stage: PlannedStage, *, ccache: str | None) 
         workspace=_workspace(prepared, stage) if step.workspace else None,
         continues=None if continued is None else _workspace(prepared, continued),
         addresses=_addresses(prepared, stage),
-        extra_indexes=() if backend is None else (backend.torch_index(step.axes["gpu"]),),
+        extra_indexes=registry.torch_indexes(step.axes),
         stated=stated(planned.loaded, targets[0], stage),
         expected=expected(planned.loaded, targets[0], stage),
         setting=setting_of(planned.loaded, targets, stage, lock=planned.relock),

@@ -21,6 +21,7 @@ from axletree.app.lock_changes import (
     lines_changed,
     pins_of,
     source_pins,
+    write_locks,
 )
 from axletree.app.lock_context import LockContext
 from axletree.app.projects import make_defaults
@@ -30,7 +31,6 @@ from axletree.app.source_version import refuse_other_version
 from axletree.app.sources import lock_command
 from axletree.core.errors import AxletreeError, HostError, RecipeError
 from axletree.core.setting import LOCK
-from axletree.host.files import replace_file
 from axletree.host.gitfetch import read_at
 from axletree.host.indexes import IndexSettings, read_indexes
 from axletree.host.interpreters import look_for_interpreters
@@ -110,7 +110,7 @@ def lock_recipe(
         error.name_command(LOCK, lock_command(loaded, [word for pair in chosen for word in pair]))
         raise
     changed = {file: text for file, text in found.texts.items() if _changed(loaded.places.find(file), text)}
-    _write(loaded.places.locks, changed)
+    write_locks(loaded.places.locks, changed)
     if found.failures:
         locked = LockedRecipe(files=tuple(found.files), missing=tuple(found.failures))
         raise PartlyLockedError(*_problems(found.failures), locked=locked)
@@ -328,7 +328,7 @@ def _lock_environment(
             locking.indexes,
             python=environment.python,
             environ=surroundings.environ,
-            extra_indexes=_torch_indexes(environment),
+            extra_indexes=registry.torch_indexes(environment.axes),
             previous=_same_place(previous, environment, interpreter.platform),
             keep=surroundings.downloads,
             offline=surroundings.settings.offline,
@@ -342,11 +342,6 @@ def _lock_environment(
         what=environment.name,
         changes=lines_changed(pins_of(before), pins_of(lock)),
     )
-
-
-def _torch_indexes(environment: TargetEnvironment) -> list[str]:
-    backend = registry.backend_of(environment.axes.get("gpu", ""))
-    return [backend.torch_index(environment.axes["gpu"])] if backend is not None else []
 
 
 def _source_file(loaded: LoadedRecipe, lock: SourceLocks) -> LockedFile:
@@ -395,12 +390,3 @@ def _changed(path: Path, text: str) -> bool:
         return path.read_text(encoding="utf-8") != text
     except (OSError, UnicodeDecodeError):
         return True
-
-
-def _write(folder: Path, texts: Mapping[str, str]) -> None:
-    try:
-        for name, text in texts.items():
-            replace_file(folder / name, text.encode())
-    except OSError as error:
-        hint = "copy the recipe to a folder that you can write to, and lock it there"
-        raise HostError(f"cannot write {error.filename or folder}: {error.strerror}", hint=hint) from error

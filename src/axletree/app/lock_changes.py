@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from axletree.core.errors import HostError
+from axletree.host.files import replace_file
 from axletree.recipe.defaults import MADE_FROM
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from axletree.app.recipes import LoadedRecipe
     from axletree.core.errors import AxletreeError, Problem
@@ -116,3 +118,17 @@ def diff_lines(files: Iterable[LockedFile]) -> Iterator[str]:
     for changes, paths in groups.items():
         yield f"locked {', '.join(paths)}"
         yield from (f"  {line}" for line in changes)
+
+
+def write_locks(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write locks, each at once.
+
+    Raises:
+        HostError: the folder cannot be written.
+    """
+    try:
+        for name, text in texts.items():
+            replace_file(folder / name, text.encode())
+    except OSError as error:
+        hint = "copy the recipe to a folder that you can write to, and lock it there"
+        raise HostError(f"cannot write {error.filename or folder}: {error.strerror}", hint=hint) from error

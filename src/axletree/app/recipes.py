@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,9 +11,8 @@ import msgspec
 from axletree.app.audit_rules import refuse_unknown_rules
 from axletree.app.defaults import find_defaults
 from axletree.app.lock_places import LockPlaces, lock_places
-from axletree.app.shipped import recipes_folder, shipped_environments
+from axletree.app.recipe_files import file_beside, find_recipe, is_name, named_recipe, read_text, shipped_recipes
 from axletree.core.errors import AxletreeError, HostError, LockError, Problem, RecipeError, UsageError
-from axletree.core.near import nearest
 from axletree.recipe import faults
 from axletree.recipe.axes import expand
 from axletree.recipe.defaults import Defaults, edited_problems, fill, stand_in
@@ -37,8 +35,6 @@ if TYPE_CHECKING:
 
     from axletree.recipe.presets import Preset
 
-_LARGEST = 1 << 20
-"""Bytes of a recipe or data file. Real ones have a few thousand; this keeps a wrong file from being read whole."""
 _MOST_BASES = 16
 
 
@@ -78,7 +74,7 @@ class LoadedRecipe(msgspec.Struct, frozen=True, kw_only=True):
 
     def file(self, name: str) -> Path:
         """A file or folder that the recipe names, relative to where it was written."""
-        return _file(self.path.parent, name)
+        return file_beside(self.path.parent, name)
 
 
 class ShippedRecipe(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,7 +104,7 @@ def load_recipe(name_or_path: str | Path, sets: Sequence[str] = ()) -> LoadedRec
         RecipeError: it has faults, all of which are given.
         HostError: the file cannot be read.
     """
-    path, named = find_recipe(name_or_path), _is_name(name_or_path)
+    path, named = find_recipe(name_or_path), is_name(name_or_path)
     return load_file(path, sets, asked=str(name_or_path) if named else str(path), named=named)
 
 
@@ -199,7 +195,7 @@ def _required(folder: Path, document: Document, name: str, environment: Environm
     """
     if environment.requires_from is None:
         return ()
-    path = _file(folder, environment.requires_from)
+    path = file_beside(folder, environment.requires_from)
     try:
         return parse_requirements(read_text(path), file=str(path))
     except HostError as error:
@@ -216,7 +212,7 @@ def _required(folder: Path, document: Document, name: str, environment: Environm
 def _source_folder(path: Path, document: Document) -> Path | None:
     """The folder that a recipe builds, if it builds one."""
     place = table_of(document.values, "source").get("path")
-    return _file(path.parent, place) if isinstance(place, str) else None
+    return file_beside(path.parent, place) if isinstance(place, str) else None
 
 
 def files_of(path: Path, sets: Sequence[str] = ()) -> tuple[Path, ...]:
@@ -229,8 +225,8 @@ def files_of(path: Path, sets: Sequence[str] = ()) -> tuple[Path, ...]:
             continue
         places = lock_places(recipe, normal_sets(changes), named=named)
         document = _stated(recipe, places, changes)
-        data = (_file(recipe.parent, name) for name in data_names(document.values))
-        required = (_file(recipe.parent, name) for name in _requirements_files(document))
+        data = (file_beside(recipe.parent, name) for name in data_names(document.values))
+        required = (file_beside(recipe.parent, name) for name in _requirements_files(document))
         found |= dict.fromkeys([recipe, *map(Path, document.texts), *data, *required, *places.files()])
         for table in table_of(document.values, "recipes").values():
             name = str(table.get("recipe")) if isinstance(table, dict) else ""
@@ -262,27 +258,9 @@ def _document(path: Path, above: tuple[Path, ...] = ()) -> Document:
     chain = (*above, path)
     for fault in _wrong_base(base, chain):
         raise RecipeError(*problems_of(own, [fault]))
-    place = path.parent / base if is_file(base) else _shipped()[base]
+    place = path.parent / base if is_file(base) else shipped_recipes()[base]
     folder = Path(base).parent.as_posix() if is_file(base) else SHIPPED
     return extend(_document(place, chain), own, folder="" if folder == "." else folder)
-
-
-def named_recipe(name: str, folder: Path) -> tuple[Path | None, tuple[str, str | None] | None]:
-    """The file of a recipe that another names: one that ships, or a path relative to ``folder``.
-
-    Returns:
-        The file, which exists, or why there is none, with a hint.
-    """
-    if not is_file(name):
-        place = _shipped().get(name)
-        if place is not None:
-            return place, None
-        hint = faults.suggestion(name, _shipped(), "shipped recipes")
-        if (folder / f"{name}.toml").is_file():
-            hint = f"for the file in this folder, write {name}.toml"
-        return None, (f"no recipe named {name!r} ships with Axletree", hint)
-    place = Path(os.path.normpath(_file(folder, name)))
-    return place, None if place.is_file() else (f"recipe file {place} does not exist", _nearest_file(place))
 
 
 def _wrong_base(base: str, chain: tuple[Path, ...]) -> Iterator[Fault]:
@@ -297,16 +275,9 @@ def _wrong_base(base: str, chain: tuple[Path, ...]) -> Iterator[Fault]:
         yield Fault(path=("extends",), message=f"the recipe extends a chain of more than {_MOST_BASES} recipes")
 
 
-def _file(folder: Path, name: str) -> Path:
-    """A file that a recipe names: in its folder, or beside a recipe that ships."""
-    head, _, rest = name.partition("/")
-    shipped = recipes_folder() if head == SHIPPED else None
-    return folder / name if shipped is None else shipped / rest
-
-
 def _data_file(folder: Path, name: str) -> DataFile:
     """A data file of a recipe, with its content or why it has none."""
-    path = _file(folder, name)
+    path = file_beside(folder, name)
     try:
         return DataFile(name=name, filename=str(path), text=read_text(path))
     except AxletreeError as error:
@@ -369,7 +340,7 @@ def preset_of(recipe: Recipe, name: str) -> Preset:
 
 def list_recipes() -> ShippedRecipes:
     """All recipes that ship with Axletree, by name."""
-    loaded = [load_recipe(path) for path in _shipped().values()]
+    loaded = [load_recipe(path) for path in shipped_recipes().values()]
     return ShippedRecipes(
         recipes=tuple(
             ShippedRecipe(
@@ -381,78 +352,3 @@ def list_recipes() -> ShippedRecipes:
             for each in loaded
         )
     )
-
-
-def _is_name(name_or_path: str | Path) -> bool:
-    """Whether it is the name of a recipe that ships with Axletree, not a path."""
-    text = str(name_or_path)
-    return not (isinstance(name_or_path, Path) or text.endswith(".toml") or "/" in text)
-
-
-def find_recipe(name_or_path: str | Path) -> Path:
-    """The file of a recipe; raises what :func:`load_recipe` raises where there is none."""
-    text = str(name_or_path)
-    if not _is_name(name_or_path):
-        path = Path(name_or_path)
-        if path.is_dir():
-            raise UsageError(f"{text} is a folder", hint="specify the recipe's .toml file, not its folder")
-        if not path.exists():
-            raise UsageError(f"recipe file {text} does not exist", hint=_nearest_file(path))
-        return path
-    shipped = _shipped()
-    if text not in shipped:
-        hint = (
-            f"`axletree recipes` lists the shipped recipes: {', '.join(shipped)}; to use your own file, "
-            "include the .toml suffix"
-        )
-        near = nearest(text, shipped)
-        if text in shipped_environments():
-            message = f"{text!r} is an environment, not a recipe, so there is nothing to build"
-            raise UsageError(message, hint=f"create it: axletree env create {text}")
-        if near:
-            hint = f"did you mean {near!r}?"
-        elif Path(f"{text}.toml").is_file():
-            hint = f"to use the file in this folder, write {text}.toml"
-        raise UsageError(f"recipe {text!r} does not exist", hint=hint)
-    return shipped[text]
-
-
-def _nearest_file(path: Path) -> str | None:
-    if not path.parent.is_dir():
-        return f"folder {path.parent} does not exist"
-    near = nearest(path.stem, (each.stem for each in path.parent.glob("*.toml")))
-    return f"did you mean {path.parent / near}.toml?" if near else None
-
-
-def _shipped() -> dict[str, Path]:
-    """Name -> file."""
-    folder = recipes_folder()
-    return {path.stem: path for path in sorted(folder.glob("*.toml"))} if folder else {}
-
-
-def read_text(path: Path, *, what: str = "recipes and their data files") -> str:
-    """The text of a file that people write.
-
-    Args:
-        path: the file.
-        what: what such files are; the message about one that is too large names them.
-
-    Raises:
-        HostError: it can't be read.
-        RecipeError: it is too large, or not UTF-8.
-    """
-    try:
-        with path.open("rb") as file:
-            data = file.read(_LARGEST + 1)
-    except OSError as error:
-        raise HostError(Problem(message=f"the file cannot be read: {error.strerror}", file=str(path))) from error
-    if len(data) > _LARGEST:
-        most = f"{_LARGEST >> 20} MiB"
-        message = f"the file is larger than {most}, the limit for {what}"
-        raise RecipeError(Problem(message=message, file=str(path)))
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        message = f"the file is not UTF-8: byte 0x{data[error.start]:02x}"
-        raise RecipeError(Problem(message=message, file=str(path), line=line)) from error
