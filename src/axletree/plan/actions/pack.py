@@ -26,5 +26,5 @@ class PackedWheel(PackedFacts, frozen=True, kw_only=True):
 
 
 SPEC = ActionSpec(
-    module="axletree.execute.actions.pack", revision=3, parameters=WheelParameters, facts=PackedWheel, dated=True
+    module="axletree.execute.actions.pack", revision=4, parameters=WheelParameters, facts=PackedWheel, dated=True
 )

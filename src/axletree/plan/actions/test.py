@@ -59,7 +59,7 @@ class ClientTestFacts(Facts, frozen=True, kw_only=True):
 
 SPEC = ActionSpec(
     module="axletree.execute.actions.test",
-    revision=2,
+    revision=3,
     parameters=ClientTestParameters,
     facts=ClientTestFacts,
     host=True,
