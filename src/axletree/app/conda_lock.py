@@ -20,6 +20,7 @@ from axletree.host.resolve import resolve_environment
 from axletree.host.shipped_data import read_shipped
 from axletree.host.tools import SYSTEM_PATH
 from axletree.package.conda.requires import CONDA_NAMES
+from axletree.recipe.axes import variant_id
 from axletree.recipe.conda_locks import (
     CondaLock,
     Exports,
@@ -122,7 +123,8 @@ def lock_conda(
         previous, environment, file=str(path), platform=subdir, exported=exported
     ):
         return previous
-    locking.note(f"solving {environment.name}")
+    label = variant_id(environment.axes, loaded.recipe.axes)
+    locking.note(f"solving {environment.name} for {label}" if label else f"solving {environment.name}")
     solved = _solve(loaded, environment, (*wanted(environment), *exported), locking)
     packages = tuple(_locked(each, environment, loaded) for each in solved)
     if environment.python and python_of(packages) != environment.python:

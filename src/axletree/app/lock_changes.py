@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from axletree.app.recipes import problem_at
 from axletree.core.errors import HostError
 from axletree.host.files import replace_file
 from axletree.recipe.defaults import MADE_FROM
@@ -46,13 +47,11 @@ class LockedFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def in_environment(error: AxletreeError, environment: TargetEnvironment, loaded: LoadedRecipe) -> AxletreeError:
-    """The same error, saying which environment it is about, if it does not name a line of the recipe itself."""
-    key = f"environments.{environment.name}"
+    """The same error, with the line of the environment that it is about, if it does not name a line itself."""
+    at = problem_at(loaded, ("environments", environment.name), "")
+    place = {name: getattr(at, name) for name in ("file", "line", "key", "excerpt")}
     return type(error)(
-        *(
-            each if each.line is not None else msgspec.structs.replace(each, file=str(loaded.path), key=key)
-            for each in error.problems
-        )
+        *(each if each.line is not None else msgspec.structs.replace(each, **place) for each in error.problems)
     )
 
 
