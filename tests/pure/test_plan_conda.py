@@ -16,11 +16,13 @@ from axletree.plan.conda import Brought
         ({"cmake", "ninja"}, {"cmake", "ninja"}, False),
         ({"libgcc", "gxxfilt", "cuda-nvcc_linux-64"}, {"nvcc"}, False),
         ({"python"}, {"python"}, False),
+        ({"libprotobuf", "flatbuffers"}, {"protoc", "flatc"}, False),
+        ({"protobuf", "python-flatbuffers"}, set(), False),
     ],
 )
 def test_programs_of_packages(packages: set[str], tools: set[str], compilers: bool) -> None:  # noqa: FBT001
     brought = Brought(packages=frozenset(packages))
-    asked = ("c++", "g++", "cc", "gcc", "clang", "cmake", "ninja", "nvcc", "python", "git")
+    asked = ("c++", "g++", "cc", "gcc", "clang", "cmake", "ninja", "nvcc", "python", "git", "protoc", "flatc")
     found = {tool for tool in asked if brought.has(tool)}
     assert tools <= found
     assert found <= tools | {"clang", "gcc", "g++"}

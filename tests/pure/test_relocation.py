@@ -503,7 +503,9 @@ def test_all_that_would_have_to_be_taken_in_is_said_at_once() -> None:
         )
     ]
     listed = '["libfmt*", "libgomp.so*", "libonnx.so*", "libprotobuf.so*"]'
-    hint = f"to copy these libraries into the tree, set graft = {listed}"
+    hint = (
+        f"to copy these libraries into the tree, set graft = {listed}; if other packages provide them, use `elsewhere`"
+    )
     assert caught.value.problems[-1].hint == hint
 
 

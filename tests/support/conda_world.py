@@ -35,7 +35,7 @@ export CXX="$CONDA_PREFIX/bin/{TRIPLET}-c++"
 export CXXFLAGS="-fvisibility-inlines-hidden -ffile-prefix-map=$SRC_DIR=/usr/local/src/conda/$PKG_NAME-$PKG_VERSION"
 export LDFLAGS="-Wl,-rpath,$PREFIX/lib -L$PREFIX/lib"
 export CONDA_BUILD_SYSROOT=/
-export CMAKE_ARGS="-DCMAKE_INSTALL_PREFIX=$PREFIX -DBY_CONDA=ON"
+export CMAKE_ARGS="-DCMAKE_INSTALL_PREFIX=$PREFIX -DCMAKE_INSTALL_LIBDIR=lib-of-conda -DBY_CONDA=ON"
 """
 RECIPE = """\
 name = "tiny"

@@ -14,6 +14,7 @@ from axletree.app.dev_hipify import hipify_tree
 from axletree.app.dev_notes import unlike, unpatched
 from axletree.app.dev_part import context_of, folder_of
 from axletree.app.dev_setup import DevRequest, choose_variant, default_tree, load, plan_changed, set_up
+from axletree.buildsystem.cmake.conda import told_to_setup_py
 from axletree.buildsystem.editable import changed_settings, compare_files
 from axletree.core.errors import Problem, StageError, UsageError
 from axletree.core.units import some_of
@@ -288,6 +289,7 @@ def _project(
         context, venv=programs, host=host, compiles=True, variables=own, root=tree, keep_flags=keeps
     ) as variables:
         env = variables | workplace_variables(context, _workplace(state))
+        env = told_to_setup_py(env, driver=state.way, rules=state.rules)
         note_environment(context, env)
         yield Project(
             context=context,

@@ -26,7 +26,7 @@ _STRONG: tuple[_Kind, ...] = ("strong",)
 _ALL: tuple[_Kind, ...] = ("strong", "weak")
 _C = ("gcc", "clang", "c-compiler")
 _CXX = ("gxx", "clangxx", "cxx-compiler")
-_COMPILERS = {
+_PROGRAMS = {
     "cc": _C,
     "gcc": _C,
     "clang": _C,
@@ -37,8 +37,10 @@ _COMPILERS = {
     "nvcc": ("cuda-nvcc", "cuda-compiler"),
     "rustc": ("rust",),
     "cargo": ("rust",),
+    "flatc": ("flatbuffers",),
+    "protoc": ("libprotobuf",),
 }
-"""Compiler -> beginnings of the names of conda packages that have it: ``gxx``, ``gxx_linux-64``."""
+"""Program -> beginnings of the names of conda packages that have it: ``gxx``, ``gxx_linux-64``."""
 
 
 class Brought(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +50,7 @@ class Brought(msgspec.Struct, frozen=True, kw_only=True):
 
     def has(self, tool: str) -> bool:
         """Whether a program comes from there: then the host need not have it, and its own does not matter."""
-        names = _COMPILERS.get(tool, ())
+        names = _PROGRAMS.get(tool, ())
         return tool in self.packages or any(package.partition("_")[0] in names for package in self.packages)
 
     @property

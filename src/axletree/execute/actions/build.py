@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
+from axletree.buildsystem.cmake.conda import told_to_setup_py
 from axletree.execute.agreeing import ask_backend, check_source, check_wheel_name
 from axletree.execute.backend import build_wheel
 from axletree.execute.context import Outcome
@@ -64,7 +65,7 @@ def run(context: ActionContext[BuildParameters]) -> Outcome:
                 keep_flags=not by_cmake,
             )
         )
-        env |= workplace_variables(context, place)
+        env = told_to_setup_py(env | workplace_variables(context, place), driver=era.driver or "", rules=era.rules)
         check_variables(env, era, era.driver, say=context.log.say)
         note_environment(context, env)
         assert place.source is not None  # noqa: S101 (the plan gives a build its source)

@@ -7,6 +7,7 @@ import shutil
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
+from axletree.buildsystem.cmake.conda import told_to_setup_py
 from axletree.core.errors import StageError
 from axletree.execute.context import Outcome
 from axletree.execute.drivers.job import Job, build_folder
@@ -62,7 +63,7 @@ def run(context: ActionContext[CompileParameters]) -> Outcome:
                 steady=True,
             )
         )
-        env |= workplace_variables(context, place)
+        env = told_to_setup_py(env | workplace_variables(context, place), driver=driver, rules=era.rules)
         check_variables(env, era, driver, say=context.log.say)
         note_environment(context, env)
         assert place.source is not None  # noqa: S101 (a compile stage has a source)

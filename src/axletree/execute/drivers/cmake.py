@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
+from axletree.buildsystem.cmake.conda import conda_defines
 from axletree.disk import remove_tree
 from axletree.execute.drivers.job import configure, finish, install_arguments, run_tool
 from axletree.host.room import find_program, unaliased
@@ -44,18 +44,11 @@ def configure_command(
     """
     given = {name.partition(":")[0] for name in options} | env.keys()
     chosen = {name: value for name, value in defaults.items() if name not in given}
-    chosen = {**_of_conda(env), **chosen, **options, "CMAKE_INSTALL_PREFIX:PATH": str(prefix)}
+    chosen = {**conda_defines(env), **chosen, **options, "CMAKE_INSTALL_PREFIX:PATH": str(prefix)}
     ninja = any(find_program(name, env["PATH"]) for name in ("ninja", "ninja-build"))
     generator = ["-G", "Ninja"] if ninja and "CMAKE_GENERATOR" not in env else []
     defines = [f"-D{name}={value}" for name, value in chosen.items()]
     return ["cmake", *generator, "-S", str(source), "-B", str(build), *defines]
-
-
-def _of_conda(env: Mapping[str, str]) -> dict[str, str]:
-    """What conda's compilers ask of CMake, as recipes of conda-build pass it on; but we say where to install."""
-    words = shlex.split(env.get("CMAKE_ARGS", "")) if "BUILD_PREFIX" in env else []
-    pairs = (word.removeprefix("-D").partition("=") for word in words if word.startswith("-D"))
-    return {name: value for name, _, value in pairs if name.partition(":")[0] != "CMAKE_INSTALL_PREFIX"}
 
 
 def build(job: Job) -> None:

@@ -263,7 +263,8 @@ class _Linker:
             library = self.taken[soname]
             whose = f"{library.package} {library.version}, {library.origin}" if library.package else library.origin
             hint = (
-                f"to copy these libraries into the tree, set graft = [{listed}]"
+                f"to copy these libraries into the tree, set graft = [{listed}]; if other packages provide them, "
+                "use `elsewhere`"
                 if number == len(self.unlisted)
                 else None
             )
