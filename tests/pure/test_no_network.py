@@ -121,3 +121,9 @@ def test_a_failure_of_another_kind_is_not_told_so(log: str) -> None:
 def test_nothing_is_made_up_of_lines_that_tell_nothing() -> None:
     assert wanted_by(["Could not resolve host: files.example"]) == Wanted()
     assert wanted_by(["get https://h.example/a.tar.gz: no"]).url == "https://h.example/a.tar.gz"
+
+
+def test_an_archive_is_no_repository_whatever_words_report_it() -> None:
+    said = "fatal: unable to access 'https://git.example/{}': Could not resolve host: git.example"
+    assert wanted_by([said.format("zmq")]) == Wanted(url="https://git.example/zmq", git=True)
+    assert wanted_by([said.format("zmq-4.3.5.tar.gz")]) == Wanted(url="https://git.example/zmq-4.3.5.tar.gz")

@@ -30,6 +30,7 @@ from axletree.recipe.locks import (
     parse_source,
     parse_sources,
 )
+from axletree.recipe.sdists import SUFFIXES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 
 _NO_SOURCE = ("**/.git", "**/__pycache__", f"**/{FOLDER}")
 """What is no part of a source folder: also not what `axletree dev` keeps in it, with links out of it."""
-_ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".zip")
 _LOCKS = ("pylock.*.toml", "conda-lock.*.toml", SOURCE_LOCK, DEFAULTS_LOCK, WITH_SET)
 
 
@@ -122,7 +122,7 @@ def _pinned_extra(extra: TargetExtra, pin: SourceLock) -> PinnedSource:
 
 def _extra_file(extra: TargetExtra, filename: str, sha256: str, size: int | None, *, url: str | None) -> FileSource:
     """A file: an archive unless its name or the recipe says otherwise."""
-    archive = filename.endswith(_ARCHIVES) if extra.unpack is None else extra.unpack
+    archive = filename.endswith(SUFFIXES) if extra.unpack is None else extra.unpack
     top: Literal["keep", "strip"] | None = "keep" if extra.strip == 0 else "strip"
     return FileSource(
         filename=filename, sha256=Digest(sha256), size=size, url=url, plain=not archive, top=top if archive else None

@@ -8,6 +8,7 @@ import msgspec
 
 from axletree.check.diagnosis.in_stage import fetched, line_for, lock_of, required
 from axletree.check.diagnosis.linear import expression
+from axletree.recipe.sdists import SUFFIXES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -62,7 +63,8 @@ def wanted_by(lines: Iterable[str]) -> Wanted:
     lines = tuple(lines)
     found = (_ADDRESS.search(line) for line in lines)
     url = next((match.groups["url"].rstrip(".:") for match in found if match is not None), "")
-    git = bool(url) and any(_GIT.search(line) for line in lines)
+    # Some tools report in git's words what is a file all the same.
+    git = bool(url) and not url.endswith(SUFFIXES) and any(_GIT.search(line) for line in lines)
     url = url.rstrip("/") if git else url
     for tool, finder in _FINDERS:
         match = next((hit for line in lines if (hit := finder.search(line)) is not None), None)
